@@ -1,0 +1,61 @@
+//! The read view of a recording: what rules and surfaces see, live or replayed.
+
+use std::ops::RangeInclusive;
+
+use crate::fact::Fact;
+use crate::gap::Gap;
+use crate::moment::Moment;
+use crate::record::{Body, Record};
+use crate::subject::Subject;
+
+/// Records in the order of time.
+pub trait Timeline {
+    /// From the first record to the last; `None` when there is none.
+    fn span(&self) -> Option<RangeInclusive<Moment>>;
+
+    /// The samples or events of one fact, in the order of time.
+    fn of<'a>(&'a self, fact: &'static Fact) -> Box<dyn Iterator<Item = &'a Record> + 'a>;
+
+    /// What could not be seen, in the order of time.
+    fn gaps<'a>(&'a self) -> Box<dyn Iterator<Item = (Moment, &'a Subject, &'a Gap)> + 'a>;
+}
+
+/// A timeline in memory.
+#[derive(Debug, Clone, Default)]
+pub struct Records {
+    sorted: Vec<Record>,
+}
+
+impl Records {
+    /// These records, in whatever order they come. Records of one moment keep it.
+    pub fn new(mut records: Vec<Record>) -> Self {
+        records.sort_by_key(|record| record.at);
+        Self { sorted: records }
+    }
+
+    /// All of them, in the order of time.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.sorted.iter()
+    }
+}
+
+impl Timeline for Records {
+    fn span(&self) -> Option<RangeInclusive<Moment>> {
+        Some(self.sorted.first()?.at..=self.sorted.last()?.at)
+    }
+
+    fn of<'a>(&'a self, fact: &'static Fact) -> Box<dyn Iterator<Item = &'a Record> + 'a> {
+        Box::new(
+            self.sorted
+                .iter()
+                .filter(move |record| record.fact() == Some(fact)),
+        )
+    }
+
+    fn gaps<'a>(&'a self) -> Box<dyn Iterator<Item = (Moment, &'a Subject, &'a Gap)> + 'a> {
+        Box::new(self.sorted.iter().filter_map(|record| match &record.body {
+            Body::Gap(gap) => Some((record.at, &record.subject, gap)),
+            _ => None,
+        }))
+    }
+}
