@@ -1,0 +1,26 @@
+//! The one door to a node. Everything else reads through a [`Host`], so that a
+//! replay of a captured tree or an image audit is the same code as a live run.
+
+#![allow(unsafe_code, reason = "some system calls have no safe form")]
+
+pub mod capabilities;
+pub mod cgroup;
+pub mod clock;
+pub mod ethtool;
+pub mod machine;
+pub mod mounts;
+pub mod page_batches;
+pub mod process;
+pub mod runtimes;
+pub mod socket;
+pub mod tracepoint;
+
+mod error;
+mod host;
+mod root;
+mod stream;
+
+pub use error::HostError;
+pub use host::{Host, READ_LIMIT_BYTES};
+pub use root::{Entry, FolderRoot, LiveRoot, Root};
+pub use stream::{Piece, Stream};

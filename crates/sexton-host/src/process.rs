@@ -1,0 +1,152 @@
+//! What `/proc` says of one process.
+
+use std::path::Path;
+
+use crate::{Host, HostError};
+
+/// The inode number of the first PID namespace (`PROC_PID_INIT_INO` in
+/// include/linux/proc_ns.h), which is part of the kernel's interface.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Whether the numbers of processes mean the same here as to the kernel.
+pub fn numbers_are_the_kernels(host: &Host) -> bool {
+    let link = host
+        .proc("self/ns/pid")
+        .and_then(|path| host.read_link(path));
+    link.is_ok_and(|link| link == Path::new(FIRST_NAMESPACE))
+}
+
+/// A process, as its `status` tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Its name, as the kernel escapes it.
+    pub name: String,
+    /// The process it comes from; 0 for the first.
+    pub parent: u32,
+}
+
+impl Status {
+    /// Reads it.
+    pub fn read(host: &Host, pid: u32) -> Result<Self, HostError> {
+        let path = host.proc(&format!("{pid}/status"))?;
+        let text = host.read_text(&path)?;
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            line.map(str::trim)
+                .ok_or_else(|| missing(path.clone(), name))
+        };
+        let parent = field("PPid:")?;
+        Ok(Self {
+            name: field("Name:")?.to_owned(),
+            parent: parent.parse().map_err(|_| HostError::Malformed {
+                path: path.clone(),
+                what: format!("PPid is {parent:?}"),
+            })?,
+        })
+    }
+}
+
+fn missing(path: std::path::PathBuf, field: &str) -> HostError {
+    HostError::Malformed {
+        path,
+        what: format!("it has no {field}"),
+    }
+}
+
+/// A process's place in one hierarchy of cgroups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The number of the hierarchy; 0 for cgroup v2.
+    pub hierarchy: i32,
+    /// The controllers of the hierarchy or its name: `memory`, `cpu,cpuacct`,
+    /// `name=systemd`; empty for cgroup v2.
+    pub controllers: String,
+    /// The path below the root of the hierarchy.
+    pub path: Vec<u8>,
+}
+
+impl Place {
+    /// Every place of a process.
+    pub fn read_all(host: &Host, pid: u32) -> Result<Vec<Self>, HostError> {
+        Self::read_file(host, &format!("{pid}/cgroup"))
+    }
+
+    /// Every place of this process.
+    pub fn read_own(host: &Host) -> Result<Vec<Self>, HostError> {
+        Self::read_file(host, "self/cgroup")
+    }
+
+    fn read_file(host: &Host, below: &str) -> Result<Vec<Self>, HostError> {
+        let path = host.proc(below)?;
+        let bytes = host.read(&path)?;
+        let lines = bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+        lines
+            .map(|line| {
+                Self::parse(line).ok_or_else(|| HostError::Malformed {
+                    path: path.clone(),
+                    what: format!("a line is {:?}", String::from_utf8_lossy(line)),
+                })
+            })
+            .collect()
+    }
+
+    fn parse(line: &[u8]) -> Option<Self> {
+        let mut parts = line.splitn(3, |&b| b == b':');
+        let mut text = || std::str::from_utf8(parts.next()?).ok();
+        Some(Self {
+            hierarchy: text()?.parse().ok()?,
+            controllers: text()?.to_owned(),
+            path: parts.next()?.to_vec(),
+        })
+    }
+
+    /// Whether this is the hierarchy of that controller, or of that name.
+    pub fn is_of(&self, controller: &str) -> bool {
+        self.controllers.split(',').any(|own| own == controller)
+    }
+}
+
+/// The place that tells the unit of a process: that of systemd's own hierarchy, else
+/// that in cgroup v2, else that of the memory controller.
+pub fn unit_place(places: &[Place]) -> Option<&Place> {
+    let of = |name: &str| places.iter().find(|place| place.is_of(name));
+    of("name=systemd")
+        .or_else(|| of(""))
+        .or_else(|| of("memory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &[u8], expected: Option<(i32, &str, &[u8])>) {
+        let place = Place::parse(line);
+        let shown = place
+            .as_ref()
+            .map(|place| (place.hierarchy, place.controllers.as_str(), &place.path[..]));
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_line_of_proc_cgroup() {
+        check(b"0::/init.scope", Some((0, "", b"/init.scope")));
+        check(b"4:cpu,cpuacct:/a:b", Some((4, "cpu,cpuacct", b"/a:b")));
+        check(b"1:name=systemd:/\xff", Some((1, "name=systemd", b"/\xff")));
+        check(b"x::/", None);
+        check(b"0:", None);
+        check(b"", None);
+    }
+
+    #[test]
+    fn systemds_own_hierarchy_tells_the_unit() {
+        let place = |line: &[u8]| Place::parse(line).expect("a line");
+        let v2 = place(b"0::/v2");
+        let memory = place(b"4:memory:/memory");
+        let systemd = place(b"1:name=systemd:/systemd");
+        let all = [v2.clone(), memory.clone(), systemd.clone()];
+        assert_eq!(unit_place(&all), Some(&systemd));
+        assert_eq!(unit_place(&[memory.clone(), v2.clone()]), Some(&v2));
+        assert_eq!(unit_place(std::slice::from_ref(&memory)), Some(&memory));
+        assert_eq!(unit_place(&[]), None);
+    }
+}

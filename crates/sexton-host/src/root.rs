@@ -1,0 +1,182 @@
+//! Where a node's files are: the live system, or a folder that holds a copy.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// Whether it is a directory itself.
+    pub is_dir: bool,
+}
+
+/// The files of a node. Paths are absolute, as the node itself would write them.
+pub trait Root: Send + Sync {
+    /// The whole content of a file. One that has more than `limit_bytes` is refused
+    /// with [`io::ErrorKind::FileTooLarge`].
+    fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>>;
+    /// The same, in place of what `content` held. For files that are read many times a
+    /// second: a root that can do so keeps the allocation.
+    fn read_into(&self, path: &Path, limit_bytes: u64, content: &mut Vec<u8>) -> io::Result<()> {
+        *content = self.read(path, limit_bytes)?;
+        Ok(())
+    }
+    /// The entries of a directory, in no order.
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
+    /// Where a symbolic link points to.
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
+    /// By which path a Unix socket can be connected to from here, links resolved. Only a
+    /// running node has any.
+    fn socket(&self, _path: &Path) -> io::Result<PathBuf> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+    /// Whether this is the running system itself.
+    fn is_live(&self) -> bool;
+}
+
+/// The running system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LiveRoot;
+
+impl Root for LiveRoot {
+    fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+        read_up_to(fs::File::open(path)?, limit_bytes)
+    }
+
+    fn read_into(&self, path: &Path, limit_bytes: u64, content: &mut Vec<u8>) -> io::Result<()> {
+        read_up_to_into(fs::File::open(path)?, limit_bytes, content)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            entries.push(Entry {
+                is_dir: entry.file_type()?.is_dir(),
+                name: entry.file_name(),
+            });
+        }
+        Ok(entries)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
+    }
+
+    fn socket(&self, path: &Path) -> io::Result<PathBuf> {
+        let path = fs::canonicalize(path)?;
+        let kind = fs::metadata(&path)?.file_type();
+        if !std::os::unix::fs::FileTypeExt::is_socket(&kind) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(path)
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+/// Reads at most one byte more than allowed. The size that the file claims is not
+/// asked for: files of procfs claim to be empty.
+fn read_up_to(file: fs::File, limit_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    read_up_to_into(file, limit_bytes, &mut content)?;
+    Ok(content)
+}
+
+/// Through `take`, which bounds it, and because a file itself would first be asked for
+/// its size, which files of procfs do not have.
+fn read_up_to_into(file: fs::File, limit_bytes: u64, content: &mut Vec<u8>) -> io::Result<()> {
+    content.clear();
+    file.take(limit_bytes.saturating_add(1))
+        .read_to_end(content)?;
+    if content.len() as u64 > limit_bytes {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(())
+}
+
+/// A folder that holds a node's files. Every path, and every symbolic link on the
+/// way, is resolved inside it by the kernel: nothing outside can be reached.
+#[derive(Debug)]
+pub struct FolderRoot {
+    top: OwnedFd,
+}
+
+impl FolderRoot {
+    /// Opens the folder.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self {
+            top: rustix::fs::open(folder, flags, Mode::empty())?,
+        })
+    }
+
+    fn open_inside(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat2(
+            &self.top,
+            path,
+            flags,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT,
+        )?)
+    }
+}
+
+impl Root for FolderRoot {
+    fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+        // NONBLOCK: a named pipe in a captured tree must not stop us.
+        let file = fs::File::from(self.open_inside(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        read_up_to(file, limit_bytes)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        let dir = self.open_inside(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let is_dir = match entry.file_type() {
+                FileType::Unknown => {
+                    let stat =
+                        rustix::fs::statat(&dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+                }
+                known => known == FileType::Directory,
+            };
+            let name = std::os::unix::ffi::OsStringExt::from_vec(name.to_vec());
+            entries.push(Entry { name, is_dir });
+        }
+        Ok(entries)
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let link = self.open_inside(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let target = rustix::fs::readlinkat(&link, "", Vec::new())?;
+        Ok(PathBuf::from(
+            <OsString as std::os::unix::ffi::OsStringExt>::from_vec(target.into_bytes()),
+        ))
+    }
+
+    fn is_live(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,6 @@
+//! For tests only.
+
+pub mod snapshot;
+mod tree;
+
+pub use tree::{TempTree, fixture};
