@@ -1,0 +1,94 @@
+//! What all loaders share: owning a skeleton together with the memory it borrows, and
+//! hearing what libbpf says when the kernel refuses.
+
+use std::cell::RefCell;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ops::{Deref, DerefMut};
+
+use libbpf_rs::{OpenObject, PrintLevel};
+
+use crate::LoadError;
+
+/// A program, as its errors name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Program {
+    /// Its stem.
+    pub(crate) name: &'static str,
+    /// Whether it needs the kernel to describe its types.
+    pub(crate) needs_types: bool,
+}
+
+/// A skeleton that is loaded, and the object it borrows from.
+pub(crate) struct Loaded<S> {
+    skel: ManuallyDrop<S>,
+    object: *mut MaybeUninit<OpenObject>,
+}
+
+// SAFETY: libbpf ties no object to a thread, and the pointer is to a box of our own.
+unsafe impl<S> Send for Loaded<S> {}
+
+impl<S> Loaded<S> {
+    /// Loads a program into the kernel. The skeleton that `open` returns may borrow from
+    /// what it is given, and must not be taken out of this owner.
+    pub(crate) fn load(
+        program: Program,
+        open: impl FnOnce(&'static mut MaybeUninit<OpenObject>) -> libbpf_rs::Result<S>,
+    ) -> Result<Self, LoadError> {
+        listen();
+        let object = Box::into_raw(Box::new(MaybeUninit::uninit()));
+        // SAFETY: `object` comes from `Box::into_raw` just above and is only freed in
+        // `Drop`, after the skeleton that borrows it, or below when there is none.
+        match open(unsafe { &mut *object }) {
+            Ok(skel) => Ok(Self {
+                skel: ManuallyDrop::new(skel),
+                object,
+            }),
+            Err(source) => {
+                // SAFETY: loading failed, so nothing borrows `object` any more.
+                drop(unsafe { Box::from_raw(object) });
+                Err(LoadError::of(program, source, &heard()))
+            }
+        }
+    }
+}
+
+impl<S> Deref for Loaded<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        &self.skel
+    }
+}
+
+impl<S> DerefMut for Loaded<S> {
+    fn deref_mut(&mut self) -> &mut S {
+        &mut self.skel
+    }
+}
+
+impl<S> Drop for Loaded<S> {
+    fn drop(&mut self) {
+        // SAFETY: `skel` is dropped once, here, and before the object it borrows.
+        unsafe {
+            ManuallyDrop::drop(&mut self.skel);
+            drop(Box::from_raw(self.object));
+        }
+    }
+}
+
+thread_local! {
+    static SAID: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Has libbpf's warnings kept for the error message instead of printed.
+pub(crate) fn listen() {
+    SAID.with_borrow_mut(String::clear);
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
+        SAID.with_borrow_mut(|said| said.push_str(&line));
+    })));
+}
+
+/// What libbpf has said since [`listen`].
+pub(crate) fn heard() -> String {
+    SAID.take()
+}

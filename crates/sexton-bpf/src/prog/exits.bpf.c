@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Tells of processes that end otherwise than with status 0.
+ *
+ * Raw tracepoints: nothing but BPF itself is needed to attach them, and a process
+ * that ends costs the kernel no record it would throw away. The task that ends is
+ * the current one, still in its cgroup.
+ *
+ * A process has ended when the last of its tasks has. Newer kernels tell the
+ * tracepoint which one that is; older ones do not, and there two tasks that end at
+ * once can both find that none is left. So we ask for the count on all of them,
+ * and remember who was told of.
+ */
+#include "kernel.h"
+#include "exits.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Holds four thousand ends of ordinary processes from one poll to the next. */
+#define RING_BYTES (1 << 20)
+/* More than can end while two tasks of one process do. */
+#define MAX_TOLD 1024
+#define NAMES_LEN (MAX_NAMES * NAME_LEN)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+} events SEC(".maps");
+
+/* The next event of this CPU, as it goes into the ring. Preemption is off in a
+ * program of a tracepoint. */
+struct exits_next {
+	struct exits_event event;
+	u8 names[NAMES_LEN + NAME_LEN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct exits_next);
+} next SEC(".maps");
+
+/* A process, whoever gets its number after it. */
+struct exits_process {
+	u64 start_ns;
+	u64 tgid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, MAX_TOLD);
+	__type(key, struct exits_process);
+	__type(value, u8);
+} told SEC(".maps");
+
+struct exits_tally tally;
+/* Rust knows the types of globals only. */
+struct exits_event event_type;
+
+static __always_inline u64 started(struct task_struct *task)
+{
+	struct task_struct___old *old = (struct task_struct___old *)task;
+
+	if (bpf_core_field_exists(task->start_boottime))
+		return BPF_CORE_READ(task, start_boottime);
+	return BPF_CORE_READ(old, real_start_time);
+}
+
+/* What wait() gives: the code that all tasks were made to end with, or else the
+ * leader's own. */
+static __always_inline u32 code_of(struct task_struct *leader, struct signal_struct *signal)
+{
+	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
+		return BPF_CORE_READ(signal, group_exit_code);
+	return BPF_CORE_READ(leader, exit_code);
+}
+
+static __always_inline struct kernfs_node *above(struct kernfs_node *kn)
+{
+	struct kernfs_node___rcu *rcu = (struct kernfs_node___rcu *)kn;
+
+	if (bpf_core_field_exists(kn->parent))
+		return BPF_CORE_READ(kn, parent);
+	return BPF_CORE_READ(rcu, __parent);
+}
+
+/* Its cgroup in the hierarchy that holds memory. On v2 that is its own even when
+ * memory is accounted further up. At the root of a v1 hierarchy we take its cgroup
+ * in v2 instead: on a hybrid that one may tell the unit. */
+static __always_inline struct kernfs_node *home_of(struct task_struct *task)
+{
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct cgroup *cgroup, *unified = BPF_CORE_READ(set, dfl_cgrp);
+	u32 id = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	struct cgroup_subsys_state *css = 0;
+	struct kernfs_node *kn;
+
+	bpf_probe_read_kernel(&css, sizeof(css),
+			      (void *)set + bpf_core_field_offset(struct css_set, subsys) + id * sizeof(u64));
+	cgroup = BPF_CORE_READ(css, cgroup);
+	kn = BPF_CORE_READ(cgroup, kn);
+	if (kn && above(kn) && BPF_CORE_READ(cgroup, root) != BPF_CORE_READ(unified, root))
+		return kn;
+	return BPF_CORE_READ(unified, kn);
+}
+
+static __always_inline void see_cgroup(struct exits_next *to, struct task_struct *task)
+{
+	struct kernfs_node *kn = home_of(task);
+	u32 at = 0;
+
+	to->event.cgroup_id = BPF_CORE_READ(kn, id);
+	for (u32 level = 0; level < MAX_NAMES; level++) {
+		struct kernfs_node *parent = kn ? above(kn) : 0;
+		long len;
+
+		if (!parent)
+			break;
+		len = bpf_probe_read_kernel_str(&to->names[at & (NAMES_LEN - 1)], NAME_LEN,
+						BPF_CORE_READ(kn, name));
+		if (len <= 0 || len == NAME_LEN)
+			to->event.flags |= EXITS_CUT;
+		if (len > 0)
+			at += len;
+		kn = parent;
+	}
+	if (kn && above(kn))
+		to->event.flags |= EXITS_CUT;
+	to->event.names_len = at;
+}
+
+static __always_inline void tell(struct task_struct *leader, struct signal_struct *signal, u64 start_ns, u32 code)
+{
+	u64 task = bpf_get_current_pid_tgid();
+	struct exits_next *to;
+	u32 zero = 0, size;
+
+	to = bpf_map_lookup_elem(&next, &zero);
+	if (!to)
+		return;
+	to->event.at_ns = bpf_ktime_get_boot_ns();
+	to->event.start_ns = start_ns;
+	to->event.pid = task;
+	to->event.tgid = task >> 32;
+	to->event.uid = bpf_get_current_uid_gid();
+	to->event.code = code;
+	to->event.flags = BPF_CORE_READ(signal, oom_mm) ? EXITS_OOM : 0;
+	bpf_probe_read_kernel(to->event.comm, sizeof(to->event.comm), leader->comm);
+	see_cgroup(to, (struct task_struct *)bpf_get_current_task());
+	size = to->event.names_len;
+	if (size > NAMES_LEN)
+		size = NAMES_LEN;
+	/* User space looks at the ring by itself. */
+	if (bpf_ringbuf_output(&events, to, sizeof(to->event) + size, BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&tally.n_lost, 1);
+}
+
+SEC("raw_tp/sched_process_exit")
+int exits_process_exit(void *ctx)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct signal_struct *signal = BPF_CORE_READ(task, signal);
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct exits_process process = {};
+	u8 one = 1;
+	u32 code;
+
+	if (BPF_CORE_READ(signal, live.counter))
+		return 0;
+	process.start_ns = started(leader);
+	process.tgid = BPF_CORE_READ(leader, tgid);
+	/* Counts the tasks that are not through with this yet, too. */
+	if (BPF_CORE_READ(signal, nr_threads) > 1 && bpf_map_update_elem(&told, &process, &one, BPF_NOEXIST))
+		return 0;
+	code = code_of(leader, signal);
+	if (!code) {
+		__sync_fetch_and_add(&tally.n_normal, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&tally.n_abnormal, 1);
+	tell(leader, signal, process.start_ns, code);
+	return 0;
+}
+
+SEC("raw_tp/mark_victim")
+int exits_mark_victim(void *ctx)
+{
+	__sync_fetch_and_add(&tally.n_oom_victims, 1);
+	return 0;
+}

@@ -1,0 +1,7 @@
+//! One module per BPF program.
+
+pub mod cgroups;
+pub mod exits;
+pub mod memcg;
+pub mod napi;
+pub mod runq;

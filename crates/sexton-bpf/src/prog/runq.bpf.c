@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How long tasks that could run wait for a core, and who runs meanwhile.
+ *
+ * The moment a task begins to wait lies in a table that user space maps, so a
+ * wait that has not ended yet is seen too. A table with one slot per pid instead
+ * of a hash: both hooks are among the hottest of the kernel. Names are read only
+ * for waits and stretches that are worth telling.
+ */
+#include "kernel.h"
+#include <bpf/bpf_tracing.h>
+#include "runq.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define PID_MASK ((1ULL << PID_BITS) - 1)
+#define TIME_MASK ((1ULL << (64 - PID_BITS)) - 1)
+
+/* Shorter waits are never the longest worth telling. */
+#define WORTH_NAMING_NS 1000000
+/* Shorter runs hold nobody up; this is about two ticks. */
+#define STRETCH_NS 5000000
+
+/* Set before loading. */
+const volatile u64 threshold_ns = 100000000;
+
+/* Has the skeleton describe these types. */
+const volatile struct runq_core core_type;
+const volatile enum runq_layout layout_type;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* one per core: set before loading */
+	__type(key, u32);
+	__type(value, struct runq_core);
+} cores SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, N_SLOTS);
+	__type(key, u32);
+	__type(value, u64);
+} waits SEC(".maps");
+
+static __always_inline struct runq_core *this_core(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cores, &cpu);
+}
+
+static __always_inline u64 *slot_of(u32 pid)
+{
+	u32 slot = (pid * SPREAD) & (N_SLOTS - 1);
+
+	return bpf_map_lookup_elem(&waits, &slot);
+}
+
+static __always_inline void begin_wait(struct runq_core *core, u32 pid, u64 now)
+{
+	u64 *slot = slot_of(pid);
+	u64 old;
+
+	if (!slot)
+		return;
+	old = *slot;
+	if ((old & PID_MASK) == pid)
+		return;
+	if (old && core)
+		core->n_lost++;
+	*slot = now >> UNIT_BITS << PID_BITS | pid;
+}
+
+/* Nanoseconds that the task has waited, at least 1; 0 when it did not. */
+static __always_inline u64 end_wait(u32 pid, u64 now)
+{
+	u64 *slot = slot_of(pid);
+	u64 old;
+
+	if (!slot)
+		return 0;
+	old = *slot;
+	if ((old & PID_MASK) != pid)
+		return 0;
+	*slot = 0;
+	return (((now >> UNIT_BITS) - (old >> PID_BITS)) & TIME_MASK) << UNIT_BITS | 1;
+}
+
+/* Whether a task that leaves its core would rather have stayed. */
+static __always_inline bool is_runnable(struct task_struct *task, bool preempt)
+{
+	struct task_struct___state *new = (void *)task;
+	struct task_struct___old_state *old = (void *)task;
+
+	if (preempt)
+		return true;
+	if (bpf_core_field_exists(new->__state))
+		return !new->__state;
+	return !old->state;
+}
+
+static __always_inline void note_stretch(struct runq_core *core, struct task_struct *prev, u64 now)
+{
+	struct runq_stretch *stretch = &core->stretches[core->n_stretches & (N_STRETCHES - 1)];
+
+	stretch->since_ns = core->current_since_ns;
+	stretch->until_ns = now;
+	stretch->pid = prev->pid;
+	bpf_core_read(stretch->comm, sizeof(stretch->comm), &prev->comm);
+	core->n_stretches++;
+}
+
+static __always_inline u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static __always_inline void name_wait(struct runq_core *core, struct runq_waited *waited, struct task_struct *prev,
+				      struct task_struct *next)
+{
+	waited->pid = next->pid;
+	bpf_core_read(waited->comm, sizeof(waited->comm), &next->comm);
+	waited->holder_pid = prev->pid;
+	waited->holder_ns = waited->until_ns - later(core->current_since_ns, waited->since_ns);
+	bpf_core_read(waited->holder_comm, sizeof(waited->holder_comm), &prev->comm);
+	for (u32 i = 0; i < N_STRETCHES; i++) {
+		struct runq_stretch *stretch = &core->stretches[i];
+		u64 from = later(stretch->since_ns, waited->since_ns);
+
+		if (stretch->until_ns <= from || stretch->until_ns - from <= waited->holder_ns)
+			continue;
+		waited->holder_ns = stretch->until_ns - from;
+		waited->holder_pid = stretch->pid;
+		__builtin_memcpy(waited->holder_comm, stretch->comm, sizeof(stretch->comm));
+	}
+}
+
+static __always_inline void note_wait(struct runq_core *core, u64 ns, u64 now, struct task_struct *prev,
+				      struct task_struct *next)
+{
+	struct runq_waited waited = { .since_ns = now - ns, .until_ns = now };
+	bool is_longest = ns > core->longest.until_ns - core->longest.since_ns;
+
+	if (ns < threshold_ns && !is_longest)
+		return;
+	name_wait(core, &waited, prev, next);
+	if (is_longest)
+		core->longest = waited;
+	if (ns < threshold_ns)
+		return;
+	core->waited[core->n_waited & (N_WAITED - 1)] = waited;
+	core->n_waited++;
+}
+
+static __always_inline int woken(struct task_struct *task)
+{
+	/* One that was about to sleep and still runs does not wait. */
+	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
+		return 0;
+	begin_wait(this_core(), task->pid, bpf_ktime_get_boot_ns());
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(runq_sched_wakeup, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(runq_sched_wakeup_new, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(runq_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct runq_core *core = this_core();
+	u64 now = bpf_ktime_get_boot_ns(), ns;
+
+	if (!core)
+		return 0;
+	if (prev->pid) {
+		if (is_runnable(prev, preempt))
+			begin_wait(core, prev->pid, now);
+		if (core->current_since_ns && now - core->current_since_ns >= STRETCH_NS)
+			note_stretch(core, prev, now);
+	}
+	if (next->pid) {
+		ns = end_wait(next->pid, now);
+		if (ns)
+			count_delay(&core->delays, ns);
+		if (ns >= WORTH_NAMING_NS)
+			note_wait(core, ns, now, prev, next);
+	}
+	core->current_pid = next->pid;
+	core->current_since_ns = now;
+	return 0;
+}
