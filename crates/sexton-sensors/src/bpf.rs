@@ -1,0 +1,96 @@
+//! What sensors with a BPF program share: saying why it cannot be loaded, and what to
+//! type to change that.
+
+use sexton_bpf::LoadError;
+use sexton_host::Host;
+use sexton_host::capabilities::Capabilities;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::sight::Sight;
+
+/// Capabilities that loading a program needs.
+const NEEDS: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
+
+/// Why the program of a sensor could not be loaded. `command` is what to run as root.
+pub(crate) fn gap(sensor: &'static str, host: &Host, error: &LoadError, command: &str) -> Gap {
+    let why = match error {
+        LoadError::Denied(_) => Why::Denied,
+        LoadError::Overrun { .. } => Why::Overrun,
+        LoadError::NoTypeInformation
+        | LoadError::Rejected { .. }
+        | LoadError::NoMemoryController => Why::Unsupported,
+    };
+    let gap = Gap::new(sensor, why, error.to_string());
+    match remedy(host, error, command) {
+        Some(remedy) => gap.with_remedy(remedy),
+        None => gap,
+    }
+}
+
+/// The gap that a program leaves before it is tried: no running node, no privileges.
+pub(crate) fn refusal(sensor: &'static str, host: &Host) -> Option<Gap> {
+    if !host.is_live() {
+        return Some(not_running(sensor));
+    }
+    let missing = Capabilities::of_self(host).ok()?.missing(&NEEDS);
+    (!missing.is_empty()).then(|| {
+        let text = format!("needs {}", missing.join(" and "));
+        Gap::new(sensor, Why::Denied, text).with_remedy("run as root: sudo sexton record")
+    })
+}
+
+/// A gap as `sexton doctor` shows it.
+pub(crate) fn blind(what: &str, gap: Gap) -> Sight {
+    let sight = Sight::blind(what, gap.text);
+    match gap.remedy {
+        Some(remedy) => sight.with_remedy(remedy),
+        None => sight,
+    }
+}
+
+/// A gap for a host whose kernel cannot be asked.
+pub(crate) fn not_running(sensor: &'static str) -> Gap {
+    Gap::new(
+        sensor,
+        Why::Unsupported,
+        "this is not a running node, so its kernel cannot be asked",
+    )
+}
+
+/// Whether a program can be loaded here. `shows` is what it lets us see.
+pub(crate) fn examine(
+    host: &Host,
+    what: &str,
+    shows: &str,
+    load: impl FnOnce() -> Result<(), LoadError>,
+) -> Sight {
+    const COMMAND: &str = "sudo sexton doctor";
+    if let Ok(held) = Capabilities::of_self(host)
+        && let missing = held.missing(&NEEDS)
+        && !missing.is_empty()
+    {
+        return Sight::blind(what, format!("needs {}", missing.join(" and ")))
+            .with_remedy(format!("run as root: {COMMAND}"));
+    }
+    let Err(error) = load() else {
+        return Sight::sees(what, shows);
+    };
+    let sight = Sight::blind(what, error.to_string());
+    match remedy(host, &error, COMMAND) {
+        Some(remedy) => sight.with_remedy(remedy),
+        None => sight,
+    }
+}
+
+fn remedy(host: &Host, error: &LoadError, command: &str) -> Option<String> {
+    match error {
+        LoadError::Denied(_) => Some(match Capabilities::of_self(host) {
+            Ok(held) if held.missing(&NEEDS).is_empty() => {
+                "allow the bpf() system call: seccomp, LSM or the memlock limit (ulimit -l) stops it".into()
+            }
+            _ => format!("run as root: {command}"),
+        }),
+        LoadError::NoTypeInformation => Some("use a kernel built with CONFIG_DEBUG_INFO_BTF=y".into()),
+        LoadError::Rejected { .. } => Some("report this, with the output of sexton doctor".into()),
+        LoadError::NoMemoryController | LoadError::Overrun { .. } => None,
+    }
+}

@@ -1,0 +1,464 @@
+//! Tells of cgroups as they are born, removed and released, and who made them.
+//!
+//! Source: the tracepoints `cgroup_mkdir`, `cgroup_rmdir` and `cgroup_release`, through
+//! a BPF program; `/proc` for the cgroups of the creators, after the fact.
+//! Blind to: what was there before it began (`memcg` counts that), and the cgroup of a
+//! creator that is gone within a poll.
+//! Overhead: `docs/overhead.md#cgroups`.
+
+mod book;
+mod creator;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Watch, What};
+use sexton_host::process::{self, Place};
+use sexton_host::{Host, HostError, tracepoint};
+use sexton_model::fact::{Fact, cgroup as fact};
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::origin::Origin;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::sight::{Clarity, Sight};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
+
+use crate::details::{self, detail};
+use crate::{Sensor, SensorSpec, bpf};
+use book::Book;
+use creator::Creators;
+
+const NAME: &str = "cgroups";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "cgroups as they are born, removed and released; who made them",
+    emits: &[
+        &fact::CGROUP_BORN,
+        &fact::CGROUP_REMOVED,
+        &fact::CGROUP_RELEASED,
+        &fact::CGROUP_BURST,
+        &fact::CGROUP_BIRTHS,
+        &fact::CGROUP_REMOVALS,
+        &fact::CGROUP_RELEASES,
+        &fact::CGROUP_BIRTHS_ELSEWHERE,
+        &fact::CGROUP_UNRELEASED,
+    ],
+    every: Duration::from_secs(1),
+    deadline: Duration::from_millis(500),
+    examine,
+    open,
+};
+
+/// Events of one poll that are told one by one; the rest is counted by pattern.
+///
+/// Chosen: more than a machine of two cores can make in a second while doing anything
+/// else; five thousand took 15 to 34 ms to tell.
+const MAX_TOLD: usize = 5_000;
+
+/// Patterns of one poll that are kept apart in a burst.
+const MAX_PATTERNS: usize = 256;
+
+/// Events that one poll takes at most; the ring holds fewer.
+const MAX_DRAINED: usize = 65_536;
+
+const TRACEPOINTS: [&str; 3] = [
+    "cgroup/cgroup_mkdir",
+    "cgroup/cgroup_rmdir",
+    "cgroup/cgroup_release",
+];
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const PROGRAM: &str = "births and deaths";
+    if !host.is_live() {
+        return vec![Sight::blind(
+            "births and deaths",
+            bpf::not_running(NAME).text,
+        )];
+    }
+    let tracepoints = match check_layout(host) {
+        Ok(()) => Sight::sees(
+            "tracepoints",
+            "tracefs describes them as the program knows them",
+        ),
+        Err(gap) => {
+            let sight = Sight::blind("tracepoints", gap.text);
+            match gap.remedy {
+                Some(remedy) => sight.with_remedy(remedy),
+                None => sight,
+            }
+        }
+    };
+    let root = memory_root(host).unwrap_or(0);
+    let shows = "every cgroup that is made, removed or released from now on, and who made it";
+    let program = if tracepoints.clarity == Clarity::Sees {
+        bpf::examine(host, PROGRAM, shows, || Watch::load(root).map(drop))
+    } else {
+        Sight::blind(PROGRAM, "not without the tracepoints")
+    };
+    vec![tracepoints, program, examine_creators(host)]
+}
+
+fn examine_creators(host: &Host) -> Sight {
+    const WHAT: &str = "units of creators";
+    if process::numbers_are_the_kernels(host) {
+        return Sight::sees(WHAT, "by their cgroup in /proc, or that of a process above");
+    }
+    Sight::blind(WHAT, "in a PID namespace the kernel's numbers mean nothing")
+        .with_remedy("run outside the container, or with the host's PID namespace")
+}
+
+/// Whether the tracepoints are as the program expects them.
+fn check_layout(host: &Host) -> Result<(), Gap> {
+    for name in TRACEPOINTS {
+        let fields = tracepoint::fields(host, name).map_err(|error| no_tracepoint(&error))?;
+        for (field, offset, size) in LAYOUT {
+            let is_there = fields.iter().any(|known| {
+                (known.name.as_str(), known.offset, known.size) == (field, offset, size)
+            });
+            if !is_there {
+                let text =
+                    format!("this kernel's tracepoint {name} has no `{field}` where we know it");
+                return Err(Gap::new(NAME, Why::Unsupported, text));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn no_tracepoint(error: &HostError) -> Gap {
+    let gap = Gap::new(NAME, error.why(), error.chain());
+    match error {
+        HostError::NotMounted(_) => gap.with_remedy("mount -t tracefs tracefs /sys/kernel/tracing"),
+        _ if error.why() == Why::Denied => gap.with_remedy("run as root: sudo sexton doctor"),
+        _ => gap,
+    }
+}
+
+/// The number of the hierarchy that the memory controller is in; that of v2 is 0.
+fn memory_root(host: &Host) -> Result<i32, Gap> {
+    let places =
+        Place::read_own(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
+    let memory = places.iter().find(|place| place.is_of("memory"));
+    Ok(memory.map_or(0, |place| place.hierarchy))
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    if !host.is_live() {
+        return Err(bpf::not_running(NAME));
+    }
+    let root = memory_root(host)?;
+    check_layout(host)?;
+    let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
+    let mut watch = Watch::load(root).map_err(blind)?;
+    watch.attach().map_err(blind)?;
+    Ok(Box::new(Cgroups {
+        watch,
+        book: Book::default(),
+        same_numbers: process::numbers_are_the_kernels(host),
+        n_lost: 0,
+        n_untracked: 0,
+    }))
+}
+
+/// The sensor.
+struct Cgroups {
+    watch: Watch,
+    book: Book,
+    same_numbers: bool,
+    /// Losses that have been told.
+    n_lost: u64,
+    n_untracked: u64,
+}
+
+impl Sensor for Cgroups {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let mut teller = Teller::new(host, self.same_numbers);
+        let book = &mut self.book;
+        let malformed = self.watch.drain(MAX_DRAINED, |event| {
+            let lasted = book.note(&event);
+            teller.tell(&event, lasted, out);
+        });
+        teller.burst.tell(out);
+        let tally = self.watch.tally();
+        self.sample(&tally, out);
+        self.tell_losses(&tally, malformed, out);
+    }
+}
+
+impl Cgroups {
+    fn sample(&self, tally: &Tally, out: &mut Sink) {
+        let node = Subject::node();
+        let values = [
+            (&fact::CGROUP_BIRTHS, tally.n_births),
+            (&fact::CGROUP_REMOVALS, tally.n_removals),
+            (&fact::CGROUP_RELEASES, tally.n_releases),
+            (&fact::CGROUP_BIRTHS_ELSEWHERE, tally.n_births_elsewhere),
+            (&fact::CGROUP_UNRELEASED, self.book.unreleased() as u64),
+        ];
+        for (fact, value) in values {
+            out.sample(&node, fact, value as f64);
+        }
+    }
+
+    fn tell_losses(&mut self, tally: &Tally, malformed: u64, out: &mut Sink) {
+        let node = Subject::node();
+        let lost = tally.n_lost_births + tally.n_lost_removals + tally.n_lost_releases;
+        let new = lost - self.n_lost;
+        self.n_lost = lost;
+        if new > 0 {
+            let text = format!(
+                "{new} events of cgroups found no room in the ring: they are in the counts, but not told one by one; of \
+                 all since the start {} were births, {} removals and {} releases, so the unreleased are at most {} too \
+                 many and {} too few",
+                tally.n_lost_births,
+                tally.n_lost_removals,
+                tally.n_lost_releases,
+                tally.n_lost_releases,
+                tally.n_lost_removals,
+            );
+            out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
+        }
+        if malformed > 0 {
+            let text = format!("{malformed} events of the BPF program made no sense");
+            out.gap(&node, Gap::new(NAME, Why::Bug, text));
+        }
+        let untracked = self.book.untracked() - self.n_untracked;
+        self.n_untracked = self.book.untracked();
+        if untracked > 0 {
+            let text = format!(
+                "{untracked} removed cgroups are not among the unreleased: their book is full"
+            );
+            out.gap(&node, Gap::new(NAME, Why::Lost(untracked), text));
+        }
+    }
+}
+
+/// Tells the events of one poll.
+struct Teller<'h> {
+    creators: Creators<'h>,
+    n_told: usize,
+    burst: Burst,
+}
+
+impl<'h> Teller<'h> {
+    fn new(host: &'h Host, same_numbers: bool) -> Self {
+        Self {
+            creators: Creators::new(host, same_numbers),
+            n_told: 0,
+            burst: Burst::default(),
+        }
+    }
+
+    fn tell(&mut self, event: &Event, lasted: Option<Duration>, out: &mut Sink) {
+        if self.n_told >= MAX_TOLD {
+            return self.burst.add(event);
+        }
+        self.n_told += 1;
+        let mut details = vec![detail("path", escape(&event.path)), detail("id", event.id)];
+        details::of_origin(&event.path, &mut details);
+        match event.what {
+            What::Born => self.add_creator(event, &mut details),
+            What::Removed => {
+                details.push(detail("remover_pid", event.tgid));
+                details.push(detail("remover_comm", escape(&event.comm)));
+                details.extend(lasted.map(|time| detail("lived_ns", time.as_nanos())));
+            }
+            What::Released => {
+                details.extend(lasted.map(|time| detail("dying_ns", time.as_nanos())))
+            }
+        }
+        let subject = Subject::new(SubjectKind::Cgroup, escape(&event.path));
+        out.event(
+            Moment::from_ns(event.at_ns),
+            &subject,
+            fact_of(event.what),
+            details,
+        );
+    }
+
+    fn add_creator(&mut self, event: &Event, details: &mut Vec<Detail>) {
+        details.push(detail("creator_pid", event.tgid));
+        details.push(detail("creator_comm", escape(&event.comm)));
+        let creator = self.creators.of(event);
+        let found = [
+            ("creator_cgroup", &creator.cgroup),
+            ("creator_unit", &creator.unit),
+            ("creator_ancestry", &creator.ancestry),
+        ];
+        for (key, value) in found {
+            details.extend(value.as_ref().map(|value| detail(key, value)));
+        }
+    }
+}
+
+fn fact_of(what: What) -> &'static Fact {
+    match what {
+        What::Born => &fact::CGROUP_BORN,
+        What::Removed => &fact::CGROUP_REMOVED,
+        What::Released => &fact::CGROUP_RELEASED,
+    }
+}
+
+/// What came after the events that are told one by one: how many of what pattern.
+#[derive(Debug, Default)]
+struct Burst {
+    /// In the order they came: what, pattern (`None`: any other), first moment, how many.
+    rows: Vec<(What, Option<Vec<u8>>, u64, u64)>,
+    at: HashMap<(What, Option<Vec<u8>>), usize>,
+}
+
+impl Burst {
+    fn add(&mut self, event: &Event) {
+        let mut key = (event.what, Some(Origin::of(&event.path).pattern()));
+        if self.rows.len() >= MAX_PATTERNS && !self.at.contains_key(&key) {
+            key.1 = None;
+        }
+        let rows = &mut self.rows;
+        let at = *self.at.entry(key).or_insert_with_key(|(what, pattern)| {
+            rows.push((*what, pattern.clone(), event.at_ns, 0));
+            rows.len() - 1
+        });
+        rows[at].3 += 1;
+    }
+
+    fn tell(self, out: &mut Sink) {
+        for (what, pattern, at_ns, n) in self.rows {
+            let pattern = pattern.map_or_else(|| "(others)".to_owned(), |pattern| escape(&pattern));
+            let details = vec![
+                detail("what", fact_of(what).name),
+                detail("pattern", &pattern),
+                detail("n", n),
+            ];
+            let subject = Subject::new(SubjectKind::Cgroup, pattern);
+            out.event(
+                Moment::from_ns(at_ns),
+                &subject,
+                &fact::CGROUP_BURST,
+                details,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use sexton_bpf::prog::cgroups::Ancestor;
+    use sexton_host::{Entry, Root};
+    use sexton_model::record::{Body, Record};
+
+    use super::*;
+
+    /// A node without processes.
+    struct Empty;
+
+    impl Root for Empty {
+        fn read(&self, path: &Path, _: u64) -> io::Result<Vec<u8>> {
+            if path == Path::new("/proc/self/mountinfo") {
+                return Ok(b"22 1 0:5 / /proc rw - proc proc rw\n".to_vec());
+            }
+            Err(io::ErrorKind::NotFound.into())
+        }
+        fn list(&self, _: &Path) -> io::Result<Vec<Entry>> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        fn read_link(&self, _: &Path) -> io::Result<PathBuf> {
+            Err(io::ErrorKind::NotFound.into())
+        }
+        fn is_live(&self) -> bool {
+            false
+        }
+    }
+
+    fn event(what: What, path: &str) -> Event {
+        Event {
+            at_ns: 5,
+            what,
+            id: 7,
+            path: path.into(),
+            tgid: 30,
+            comm: b"runc".to_vec(),
+            ancestors: vec![Ancestor {
+                tgid: 1,
+                comm: b"systemd".to_vec(),
+            }],
+        }
+    }
+
+    /// What is told of these events.
+    fn told(events: impl IntoIterator<Item = Event>) -> Vec<Record> {
+        let host = Host::new(Box::new(Empty)).expect("a mount table");
+        let mut out = Sink::new(NAME, Moment::default());
+        let mut teller = Teller::new(&host, true);
+        for event in events {
+            teller.tell(&event, Some(Duration::from_nanos(3)), &mut out);
+        }
+        teller.burst.tell(&mut out);
+        out.into_records()
+    }
+
+    fn check(event: Event, expected: &str) {
+        let records = told([event]);
+        let [record] = &records[..] else {
+            panic!("one, not {records:?}")
+        };
+        let Body::Event { details, .. } = &record.body else {
+            panic!("an event")
+        };
+        let shown: Vec<String> = details
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        assert_eq!(shown.join(" "), expected);
+    }
+
+    #[test]
+    fn what_is_told() {
+        let path = "/system.slice/ecs.service/a\n";
+        let common =
+            r"path=/system.slice/ecs.service/a\012 id=7 origin=systemd unit unit=ecs.service";
+        check(
+            event(What::Born, path),
+            &format!(
+                "{common} creator_pid=30 creator_comm=runc creator_cgroup=vanished creator_ancestry=systemd[1]"
+            ),
+        );
+        check(
+            event(What::Removed, path),
+            &format!("{common} remover_pid=30 remover_comm=runc lived_ns=3"),
+        );
+        check(event(What::Released, path), &format!("{common} dying_ns=3"));
+    }
+
+    #[test]
+    fn a_burst_is_counted_by_pattern() {
+        let n = MAX_TOLD + 1_009;
+        let records = told((0..n).map(|i| event(What::Born, &format!("/a.slice/x-{i}"))));
+        assert_eq!(records.len(), MAX_TOLD + 1);
+        let burst = records.last().expect("it is there");
+        assert_eq!(burst.detail("what"), Some("cgroup_born"));
+        assert_eq!(burst.detail("pattern"), Some("/a.slice/x-<n>"));
+        assert_eq!(burst.detail("n"), Some("1009"));
+    }
+
+    #[test]
+    fn patterns_of_a_burst_are_bounded() {
+        let letters = |i: usize| -> String {
+            let digits = [i / 676 % 26, i / 26 % 26, i % 26];
+            let names = digits.map(|digit| char::from(b'a' + digit as u8));
+            names.iter().map(|letter| format!("/{letter}z")).collect()
+        };
+        let n = MAX_TOLD + 1_009;
+        let records = told((0..n).map(|i| event(What::Born, &letters(i))));
+        assert_eq!(records.len(), MAX_TOLD + MAX_PATTERNS + 1);
+        let counts = records
+            .iter()
+            .filter_map(|record| record.detail("n"))
+            .map(|n| n.parse::<usize>().expect("a number"));
+        assert_eq!(counts.sum::<usize>(), 1_009);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which runtimes are here, and whether asking them would start them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sexton_host::{Host, HostError};
+use sexton_model::gap::Why;
+use sexton_model::sight::Sight;
+
+use super::api;
+use super::client::ask;
+
+/// What helps when a socket is closed to us.
+pub(super) const REMEDY: &str = "run as root: sudo sexton";
+
+/// How long `examine` waits for a daemon.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A runtime that speaks the Docker API.
+#[derive(Debug)]
+pub(super) struct Runtime {
+    pub(super) name: &'static str,
+    sockets: &'static [&'static str],
+    /// The name of its process, and an argument that it has.
+    process: &'static str,
+    argument: Option<&'static str>,
+}
+
+static RUNTIMES: [Runtime; 2] = [
+    Runtime {
+        name: "docker",
+        sockets: &["/run/docker.sock", "/var/run/docker.sock"],
+        process: "dockerd",
+        argument: None,
+    },
+    Runtime {
+        name: "podman",
+        sockets: &["/run/podman/podman.sock", "/var/run/podman/podman.sock"],
+        process: "podman",
+        // Every `podman run` is a process of that name too.
+        argument: Some("service"),
+    },
+];
+
+/// Runtimes that speak gRPC, which wants HTTP/2 and is not spoken here.
+const GRPC: [(&str, &str); 2] = [
+    ("containerd", "/run/containerd/containerd.sock"),
+    ("cri-o", "/run/crio/crio.sock"),
+];
+
+/// The sockets there are, each once: `/var/run` is most often a link to `/run`.
+pub(super) fn sockets(host: &Host) -> Vec<(&'static Runtime, Result<PathBuf, HostError>)> {
+    let mut found: Vec<(&'static Runtime, Result<PathBuf, HostError>)> = Vec::new();
+    for runtime in &RUNTIMES {
+        for path in runtime.sockets {
+            let socket = host.socket(path);
+            let is_known = |(_, known): &(_, Result<PathBuf, HostError>)| matches!((known, &socket), (Ok(a), Ok(b)) if a == b);
+            let is_absent = socket.as_ref().is_err_and(HostError::is_absent);
+            if !is_absent && !found.iter().any(is_known) {
+                found.push((runtime, socket));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a daemon is behind its socket.
+#[derive(Debug)]
+pub(super) enum Daemon {
+    Runs,
+    /// It does not, or we cannot tell.
+    Rests(Why, String),
+}
+
+/// Looks for the daemon's process. Where systemd holds the socket, to connect is to
+/// start the daemon, and sexton changes nothing on a node.
+pub(super) fn daemon(host: &Host, runtime: &Runtime) -> Daemon {
+    match find_process(host, runtime) {
+        Ok(true) => Daemon::Runs,
+        Ok(false) => Daemon::Rests(
+            Why::Unsupported,
+            format!("no {} runs, and asking could start it", runtime.process),
+        ),
+        Err(error) => Daemon::Rests(error.why(), error.chain()),
+    }
+}
+
+fn find_process(host: &Host, runtime: &Runtime) -> Result<bool, HostError> {
+    let entries = host.list(host.proc("")?)?;
+    let mut pids = entries
+        .iter()
+        .filter_map(|entry| entry.name.to_str())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    Ok(pids.any(|pid| is_daemon(host, pid, runtime).unwrap_or(false)))
+}
+
+/// An error is a process that went away meanwhile.
+fn is_daemon(host: &Host, pid: &str, runtime: &Runtime) -> Result<bool, HostError> {
+    let comm = host.read_text(host.proc(&format!("{pid}/comm"))?)?;
+    if comm.trim_end() != runtime.process {
+        return Ok(false);
+    }
+    let Some(argument) = runtime.argument else {
+        return Ok(true);
+    };
+    let cmdline = host.read(host.proc(&format!("{pid}/cmdline"))?)?;
+    Ok(cmdline
+        .split(|&byte| byte == 0)
+        .any(|part| part == argument.as_bytes()))
+}
+
+/// What is seen here. A daemon that runs is asked whether it is well.
+pub(super) fn examine(host: &Host) -> Vec<Sight> {
+    if !host.is_live() {
+        let because = "this is not a running node, so no container runtime can be asked";
+        return vec![Sight::blind("container runtimes", because)];
+    }
+    let mut sights: Vec<Sight> = sockets(host)
+        .into_iter()
+        .map(|(runtime, socket)| examine_socket(host, runtime, socket))
+        .collect();
+    let grpc = GRPC
+        .iter()
+        .filter(|(_, path)| host.socket(path).is_ok())
+        .map(|(name, _)| {
+            let because = "it speaks gRPC only, which sexton does not; births are seen through \
+                           cgroups, exit codes are not";
+            Sight::blind(format!("containers of {name} itself"), because)
+        });
+    sights.extend(grpc);
+    if sights.is_empty() {
+        let because = "no container runtime has a socket here";
+        sights.push(Sight::sees("container runtimes", because));
+    }
+    sights
+}
+
+fn examine_socket(host: &Host, runtime: &Runtime, socket: Result<PathBuf, HostError>) -> Sight {
+    let what = format!("containers of {}", runtime.name);
+    let socket = match socket {
+        Ok(socket) => socket,
+        Err(error) => return Sight::blind(what, error.chain()),
+    };
+    if let Daemon::Rests(_, text) = daemon(host, runtime) {
+        return Sight::blind(what, text);
+    }
+    let answer = ask(&socket, api::PING, PATIENCE).and_then(|answer| answer.whole(PATIENCE));
+    match answer {
+        Ok(_) => Sight::sees(what, format!("it answers at {}", socket.display())),
+        Err(trouble) => {
+            let because = format!("{}: {}", socket.display(), trouble.chain());
+            let sight = Sight::blind(what, because);
+            match trouble.why() {
+                Why::Denied => sight.with_remedy(REMEDY),
+                _ => sight,
+            }
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Tells of processes that end by a signal, with a status that is not 0, or because the
+//! kernel ran out of memory.
+//!
+//! Source: the raw tracepoints `sched_process_exit` and `mark_victim`, through a BPF
+//! program that reads the process and its cgroup while they are still there.
+//! Blind to: what a process that ended with status 0 did; those are counted.
+//! Overhead: `docs/overhead.md#exits`.
+
+mod roles;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sexton_bpf::prog::exits::{Event, Tally, Watch};
+use sexton_host::Host;
+use sexton_model::fact::exit as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::sight::Sight;
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
+
+use crate::details::{self, detail};
+use crate::{Sensor, SensorSpec, bpf};
+use roles::Roles;
+
+const NAME: &str = "exits";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "processes that end badly: by a signal, a status, or want of memory",
+    emits: &[
+        &fact::PROCESS_FAILED,
+        &fact::PROCESS_FAILED_BURST,
+        &fact::PROCESS_EXITS_NORMAL,
+        &fact::PROCESS_EXITS_ABNORMAL,
+        &fact::OOM_VICTIMS,
+    ],
+    every: Duration::from_secs(1),
+    deadline: Duration::from_millis(500),
+    examine,
+    open,
+};
+
+/// Ends of one poll that are told one by one. Scripts end with all kinds of statuses, so
+/// the rest is counted by name and status.
+const MAX_TOLD: usize = 200;
+
+/// Ends told on top of that when they matter more: for want of memory, or of a process
+/// whose role is known.
+const MAX_NOTABLE: usize = 300;
+
+/// Names and statuses of one poll that are kept apart in a burst.
+const MAX_KINDS: usize = 256;
+
+/// Ends that one poll takes at most; the ring holds fewer.
+const MAX_DRAINED: usize = 16_384;
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const WHAT: &str = "abnormal ends";
+    if !host.is_live() {
+        return vec![Sight::blind(WHAT, bpf::not_running(NAME).text)];
+    }
+    let shows = "every process that ends badly from now on: name, status, cgroup, lifetime, OOM";
+    vec![bpf::examine(host, WHAT, shows, || Watch::load().map(drop))]
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    if !host.is_live() {
+        return Err(bpf::not_running(NAME));
+    }
+    let roles = Roles::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
+    let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
+    let mut watch = Watch::load().map_err(blind)?;
+    watch.attach().map_err(blind)?;
+    Ok(Box::new(Exits {
+        watch,
+        roles,
+        n_lost: 0,
+    }))
+}
+
+/// The sensor.
+struct Exits {
+    watch: Watch,
+    roles: Roles,
+    /// Losses that have been told.
+    n_lost: u64,
+}
+
+impl Sensor for Exits {
+    fn poll(&mut self, _: &Host, out: &mut Sink) {
+        let mut teller = Teller::new(&self.roles);
+        let malformed = self
+            .watch
+            .drain(MAX_DRAINED, |event| teller.tell(&event, out));
+        teller.burst.tell(out);
+        let tally = self.watch.tally();
+        self.sample(&tally, out);
+        self.tell_losses(&tally, malformed, out);
+    }
+}
+
+impl Exits {
+    fn sample(&self, tally: &Tally, out: &mut Sink) {
+        let node = Subject::node();
+        let values = [
+            (&fact::PROCESS_EXITS_NORMAL, tally.n_normal),
+            (&fact::PROCESS_EXITS_ABNORMAL, tally.n_abnormal),
+            (&fact::OOM_VICTIMS, tally.n_oom_victims),
+        ];
+        for (fact, value) in values {
+            out.sample(&node, fact, value as f64);
+        }
+    }
+
+    fn tell_losses(&mut self, tally: &Tally, malformed: u64, out: &mut Sink) {
+        let new = tally.n_lost - self.n_lost;
+        self.n_lost = tally.n_lost;
+        if new > 0 {
+            let text = format!(
+                "{new} abnormal ends found no room in the ring: they are counted, but not told"
+            );
+            out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(new), text));
+        }
+        if malformed > 0 {
+            let text = format!("{malformed} events of the BPF program made no sense");
+            out.gap(&Subject::node(), Gap::new(NAME, Why::Bug, text));
+        }
+    }
+}
+
+/// Tells the ends of one poll.
+struct Teller<'r> {
+    roles: &'r Roles,
+    n_told: usize,
+    n_notable: usize,
+    burst: Burst,
+}
+
+impl<'r> Teller<'r> {
+    fn new(roles: &'r Roles) -> Self {
+        Self {
+            roles,
+            n_told: 0,
+            n_notable: 0,
+            burst: Burst::default(),
+        }
+    }
+
+    fn tell(&mut self, event: &Event, out: &mut Sink) {
+        let role = self.roles.of(&event.comm, &event.cgroup);
+        let (n, limit) = if event.oom || role.is_some() {
+            (&mut self.n_notable, MAX_NOTABLE)
+        } else {
+            (&mut self.n_told, MAX_TOLD)
+        };
+        if *n >= limit {
+            return self.burst.add(event);
+        }
+        *n += 1;
+        let subject = Subject::new(SubjectKind::Process, event.tgid.to_string());
+        let at = Moment::from_ns(event.at_ns);
+        out.event(at, &subject, &fact::PROCESS_FAILED, describe(event, role));
+    }
+}
+
+fn describe(event: &Event, role: Option<&str>) -> Vec<Detail> {
+    let mut details = vec![
+        detail("pid", event.pid),
+        detail("tgid", event.tgid),
+        detail("comm", escape(&event.comm)),
+    ];
+    add_end(event.code_and_signal(), &mut details);
+    if event.signal().is_some() {
+        details.push(detail("core_dumped", event.dumped_core()));
+    }
+    details.push(detail("uid", event.uid));
+    details.push(detail("cgroup", escape(&event.cgroup)));
+    if event.cgroup_is_cut {
+        details.push(detail("cgroup_is_cut", true));
+    }
+    details.push(detail("cgroup_id", event.cgroup_id));
+    details::of_origin(&event.cgroup, &mut details);
+    let lifetime_ns = event.at_ns.saturating_sub(event.start_ns);
+    details.push(detail("lifetime_ns", lifetime_ns));
+    details.push(detail("oom", event.oom));
+    details.extend(role.map(|role| detail("role", role)));
+    details
+}
+
+/// How it ended: a status of its own, or a signal.
+fn add_end((exit_code, signal): (Option<u32>, Option<u32>), details: &mut Vec<Detail>) {
+    details.extend(exit_code.map(|code| detail("exit_code", code)));
+    details.extend(signal.map(|signal| detail("signal", signal)));
+}
+
+/// A name, with a status or a signal.
+type Kind = (Vec<u8>, (Option<u32>, Option<u32>));
+
+/// The ends that are not told one by one: how many of what name and status.
+#[derive(Debug, Default)]
+struct Burst {
+    /// In the order they came: name and status (`None`: any other), first moment, how many.
+    rows: Vec<(Option<Kind>, u64, u64)>,
+    at: HashMap<Option<Kind>, usize>,
+}
+
+impl Burst {
+    fn add(&mut self, event: &Event) {
+        let mut kind = Some((event.comm.clone(), event.code_and_signal()));
+        if self.rows.len() >= MAX_KINDS && !self.at.contains_key(&kind) {
+            kind = None;
+        }
+        let rows = &mut self.rows;
+        let at = *self.at.entry(kind).or_insert_with_key(|kind| {
+            rows.push((kind.clone(), event.at_ns, 0));
+            rows.len() - 1
+        });
+        rows[at].2 += 1;
+    }
+
+    fn tell(self, out: &mut Sink) {
+        for (kind, at_ns, n) in self.rows {
+            let mut details = Vec::new();
+            match kind {
+                Some((comm, end)) => {
+                    details.push(detail("comm", escape(&comm)));
+                    add_end(end, &mut details);
+                }
+                None => details.push(detail("comm", "(others)")),
+            }
+            details.push(detail("n", n));
+            out.event(
+                Moment::from_ns(at_ns),
+                &Subject::node(),
+                &fact::PROCESS_FAILED_BURST,
+                details,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(comm: &str, code: u32) -> Event {
+        Event {
+            at_ns: 1_000,
+            start_ns: 400,
+            cgroup_id: 7,
+            cgroup: b"/system.slice/a\x1b.service/x".to_vec(),
+            cgroup_is_cut: false,
+            pid: 12,
+            tgid: 11,
+            uid: 1000,
+            code,
+            oom: false,
+            comm: comm.into(),
+        }
+    }
+
+    fn check(event: &Event, expected: &str) {
+        let mut out = Sink::new(NAME, Moment::default());
+        let roles = Roles::known().expect("the file is right");
+        Teller::new(&roles).tell(event, &mut out);
+        let records = out.into_records();
+        let [record] = &records[..] else {
+            panic!("one, not {records:?}")
+        };
+        let sexton_model::record::Body::Event { details, .. } = &record.body else {
+            panic!("an event")
+        };
+        let shown: Vec<String> = details
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        assert_eq!(shown.join(" "), expected);
+    }
+
+    #[test]
+    fn ends_are_told_as_wait_would() {
+        let cgroup = r"uid=1000 cgroup=/system.slice/a\033.service/x cgroup_id=7 origin=made by hand lifetime_ns=600 oom=";
+        check(
+            &event("sh", 3 << 8),
+            &format!("pid=12 tgid=11 comm=sh exit_code=3 {cgroup}false"),
+        );
+        check(
+            &event("sh\n", 11 | 0x80),
+            &format!(r"pid=12 tgid=11 comm=sh\012 signal=11 core_dumped=true {cgroup}false"),
+        );
+        let mut killed = event("raylet", 9);
+        killed.oom = true;
+        check(
+            &killed,
+            &format!("pid=12 tgid=11 comm=raylet signal=9 core_dumped=false {cgroup}true role=ray"),
+        );
+    }
+
+    #[test]
+    fn a_burst_is_counted_and_hides_nothing_that_matters() {
+        let mut out = Sink::new(NAME, Moment::default());
+        let roles = Roles::known().expect("the file is right");
+        let mut teller = Teller::new(&roles);
+        for i in 0..1_000_u32 {
+            teller.tell(&event("sh", (i % 2 + 1) << 8), &mut out);
+        }
+        teller.tell(&event("raylet", 1 << 8), &mut out);
+        teller.burst.tell(&mut out);
+        let records = out.into_records();
+        let of = |fact| {
+            records
+                .iter()
+                .filter(move |record| record.fact() == Some(fact))
+        };
+        assert_eq!(of(&fact::PROCESS_FAILED).count(), MAX_TOLD + 1);
+        let told = of(&fact::PROCESS_FAILED)
+            .next_back()
+            .and_then(|last| last.detail("role"));
+        assert_eq!(told, Some("ray"));
+        let counts: Vec<_> = of(&fact::PROCESS_FAILED_BURST)
+            .map(|record| (record.detail("exit_code"), record.detail("n")))
+            .collect();
+        assert_eq!(counts, [(Some("1"), Some("400")), (Some("2"), Some("400"))]);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reads the kernel's log and tells the lines whose wording is known.
+//!
+//! Source: `/dev/kmsg`, from the oldest line that is left; wordings in
+//! `signatures/klog/`. A line written by a program is told from the kernel's own.
+//! Blind to: lines that were overwritten before they were read (a gap says how many),
+//! lines whose wording is not known (they are counted), and what drivers do not say.
+//! Overhead: `docs/overhead.md#klog`.
+
+mod event;
+mod line;
+mod prefix;
+mod sequence;
+mod signatures;
+mod times;
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use sexton_host::{Host, HostError, Piece, Stream, clock};
+use sexton_model::fact::klog as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::Sink;
+use sexton_model::sight::Sight;
+use sexton_model::subject::Subject;
+
+use crate::{Sensor, SensorSpec};
+use event::Interfaces;
+use line::Line;
+use sequence::{Lost, Sequence};
+use signatures::Signatures;
+use times::Clocks;
+
+const NAME: &str = "klog";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "the kernel's log: resets and timeouts of network devices, stalls, kills",
+    emits: &[
+        &fact::KLOG_EVENT,
+        &fact::KLOG_LINES,
+        &fact::KLOG_LINES_UNCLASSIFIED,
+    ],
+    every: Duration::from_secs(1),
+    deadline: Duration::from_secs(2),
+    examine,
+    open,
+};
+
+const LOG: &str = "/dev/kmsg";
+
+/// Room for one record. The kernel gives none that is longer than 8 kB.
+const RECORD_BYTES: usize = 16 * 1024;
+
+/// Lines read in one poll. The rest is read in the next one, so that a flood costs
+/// lines, which a gap tells, and not the node.
+///
+/// Chosen: more than a ring of 1 MB holds, and a tenth of the deadline.
+const LINES_PER_POLL: u64 = 20_000;
+
+struct Klog {
+    stream: Stream,
+    signatures: Signatures,
+    buffer: Vec<u8>,
+    sequence: Sequence,
+    /// When there was last nothing more to read.
+    since: Option<Moment>,
+    n_lines: u64,
+    n_unclassified: u64,
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    let signatures = Signatures::load().map_err(|what| Gap::new(NAME, Why::Bug, what))?;
+    let mut stream = host.open_stream(LOG).map_err(|error| read_gap(&error))?;
+    stream.rewind().map_err(|error| read_gap(&error))?;
+    Ok(Box::new(Klog {
+        stream,
+        signatures,
+        buffer: vec![0; RECORD_BYTES],
+        sequence: Sequence::default(),
+        since: None,
+        n_lines: 0,
+        n_unclassified: 0,
+    }))
+}
+
+impl Sensor for Klog {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let (lines, until) = self.read_lines(out);
+        let clocks = Clocks {
+            now: clock::now(),
+            awake_ns: clock::awake_ns(),
+            since: self.since,
+        };
+        let is_first = self.n_lines == 0;
+        let interfaces = OnceCell::new();
+        let interfaces = || interfaces.get_or_init(|| Interfaces::read(host));
+        for line in &lines {
+            self.tell(line, &clocks, interfaces, out);
+        }
+        if until.is_some() {
+            self.since = until;
+        }
+        if is_first || !lines.is_empty() {
+            let node = Subject::node();
+            out.sample(&node, &fact::KLOG_LINES, self.n_lines as f64);
+            out.sample(
+                &node,
+                &fact::KLOG_LINES_UNCLASSIFIED,
+                self.n_unclassified as f64,
+            );
+        }
+    }
+}
+
+impl Klog {
+    /// The lines there are, and from when on there may be more; `None` when there are
+    /// more already.
+    fn read_lines(&mut self, out: &mut Sink) -> (Vec<Line>, Option<Moment>) {
+        let mut lines = Vec::new();
+        let mut n_malformed = 0;
+        let mut until = None;
+        for _ in 0..LINES_PER_POLL {
+            let before = clock::now();
+            match self.stream.read(&mut self.buffer) {
+                Ok(Piece::Bytes(n)) => match Line::parse(&self.buffer[..n]) {
+                    Some(line) => {
+                        self.note_lost(&line, out);
+                        lines.push(line);
+                    }
+                    None => n_malformed += 1,
+                },
+                // The number of the next line says how many were lost.
+                Ok(Piece::Overwritten) => (),
+                Ok(Piece::Nothing) => {
+                    until = Some(before);
+                    break;
+                }
+                Err(error) => {
+                    out.gap(&Subject::node(), read_gap(&error));
+                    break;
+                }
+            }
+        }
+        if n_malformed > 0 {
+            let text = format!("{n_malformed} records of {LOG} make no sense");
+            out.gap(&Subject::node(), Gap::new(NAME, Why::Malformed, text));
+        }
+        (lines, until)
+    }
+
+    fn note_lost(&mut self, line: &Line, out: &mut Sink) {
+        let (n, when) = match self.sequence.advance(line.seq) {
+            Some(Lost::BeforeFirst(n)) => (n, "before sexton looked"),
+            Some(Lost::Between(n)) => (n, "before they were read"),
+            None => return,
+        };
+        let text = format!("{n} lines of the kernel's log were overwritten {when}");
+        let gap = Gap::new(NAME, Why::Lost(n), text)
+            .with_remedy("give the log more room: boot with log_buf_len=4M");
+        out.gap(&Subject::node(), gap);
+    }
+
+    fn tell<'i>(
+        &mut self,
+        line: &Line,
+        clocks: &Clocks,
+        interfaces: impl FnOnce() -> &'i Interfaces,
+        out: &mut Sink,
+    ) {
+        self.n_lines += 1;
+        let Some(known) = self.signatures.find(&line.text) else {
+            self.n_unclassified += 1;
+            return;
+        };
+        let (at, error_ns) = clocks.place(line.us);
+        let (subject, details) = event::describe(line, &known, error_ns, interfaces);
+        out.event(at, &subject, &fact::KLOG_EVENT, details);
+    }
+}
+
+fn read_gap(error: &HostError) -> Gap {
+    let gap = Gap::new(NAME, error.why(), error.chain());
+    match error.why() {
+        Why::Denied => gap.with_remedy("run as root, or with CAP_SYSLOG"),
+        Why::Vanished => gap.with_remedy("give the container the node's /dev/kmsg"),
+        _ => gap,
+    }
+}
+
+fn examine(host: &Host) -> Vec<Sight> {
+    vec![examine_log(host), examine_signatures()]
+}
+
+fn examine_log(host: &Host) -> Sight {
+    const WHAT: &str = "kernel log";
+    let mut buffer = vec![0; RECORD_BYTES];
+    let first = host
+        .open_stream(LOG)
+        .and_then(|mut stream| stream.read(&mut buffer));
+    let oldest = match &first {
+        Ok(Piece::Bytes(n)) => Line::parse(&buffer[..*n]).map(|line| line.seq),
+        _ => None,
+    };
+    match (first, oldest) {
+        (Err(error), _) => {
+            let gap = read_gap(&error);
+            let sight = Sight::blind(WHAT, gap.text);
+            match gap.remedy {
+                Some(remedy) => sight.with_remedy(remedy),
+                None => sight,
+            }
+        }
+        (Ok(_), Some(0)) => Sight::sees(WHAT, format!("{LOG}, complete since boot")),
+        (Ok(_), Some(seq)) => Sight::sees(
+            WHAT,
+            format!("{LOG}; the first {seq} lines since boot are overwritten"),
+        ),
+        (Ok(_), None) => Sight::sees(WHAT, LOG),
+    }
+}
+
+fn examine_signatures() -> Sight {
+    const WHAT: &str = "known wordings";
+    match Signatures::load() {
+        Ok(signatures) => {
+            let (n_patterns, n_wordings) = signatures.size();
+            Sight::sees(
+                WHAT,
+                format!("{n_wordings}, of {n_patterns} things the kernel says"),
+            )
+        }
+        Err(what) => Sight::blind(WHAT, what).with_remedy("report this"),
+    }
+}

@@ -1,0 +1,102 @@
+//! What sexton watches on a node: one file per sensor.
+//!
+//! A sensor is a [`SensorSpec`] in [`SENSORS`]. `examine` says what it can and
+//! cannot see here, `open` makes it ready, `poll` puts records into a sink. What a
+//! sensor cannot see is a gap, never a default.
+
+pub mod memcg;
+pub mod units;
+
+mod bpf;
+mod cgroups;
+mod containers;
+mod cores;
+mod delays;
+mod details;
+mod exits;
+mod ground;
+mod host;
+mod klog;
+mod napi;
+mod nics;
+mod pressure;
+mod runq;
+mod symbols;
+mod tasks;
+mod wording;
+
+use std::time::Duration;
+
+use sexton_host::Host;
+use sexton_model::fact::Fact;
+use sexton_model::gap::Gap;
+use sexton_model::record::Sink;
+use sexton_model::sight::{Clarity, SensorSight, Sight};
+
+pub use ground::ground;
+
+/// Every sensor there is.
+pub static SENSORS: &[&SensorSpec] = &[
+    &memcg::SPEC,
+    &cgroups::SPEC,
+    &containers::SPEC,
+    &cores::SPEC,
+    &exits::SPEC,
+    &host::SPEC,
+    &klog::SPEC,
+    &napi::SPEC,
+    &nics::SPEC,
+    &pressure::SPEC,
+    &runq::SPEC,
+    &units::SPEC,
+];
+
+/// What a sensor is.
+pub struct SensorSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it watches, in one line.
+    pub watches: &'static str,
+    /// The facts it tells.
+    pub emits: &'static [&'static Fact],
+    /// How often it is polled.
+    pub every: Duration,
+    /// A poll that takes longer is a gap; so is every one after it until it ends.
+    pub deadline: Duration,
+    /// Says what it can see here, without changing anything.
+    pub examine: fn(&Host) -> Vec<Sight>,
+    /// Makes it ready, or says why it cannot run here.
+    pub open: fn(&Host) -> Result<Box<dyn Sensor>, Gap>,
+}
+
+/// A sensor that is ready.
+pub trait Sensor: Send {
+    /// Looks once. What it cannot see goes into the sink as a gap.
+    fn poll(&mut self, host: &Host, out: &mut Sink);
+}
+
+/// What every sensor sees here.
+pub fn examine(host: &Host) -> Vec<SensorSight> {
+    SENSORS.iter().map(|spec| sight_of(spec, host)).collect()
+}
+
+fn sight_of(spec: &SensorSpec, host: &Host) -> SensorSight {
+    let sights = (spec.examine)(host);
+    let best = sights
+        .iter()
+        .map(|sight| sight.clarity)
+        .max()
+        .unwrap_or(Clarity::Blind);
+    let worst = sights
+        .iter()
+        .map(|sight| sight.clarity)
+        .min()
+        .unwrap_or(Clarity::Blind);
+    let clarity = if best == worst { best } else { Clarity::Partly };
+    SensorSight {
+        sensor: spec.name,
+        watches: spec.watches,
+        clarity,
+        sights,
+    }
+}

@@ -1,0 +1,283 @@
+//! Counts and names the memory cgroups of a node, the dying ones included.
+//!
+//! Source, best first: a BPF walk of the kernel's own tree; `cgroup.stat` of cgroup
+//! v2; the count in `/proc/cgroups` less the directories there are.
+//! Blind to: who removed a cgroup, and when.
+//! Overhead: `docs/overhead.md#memcg`.
+
+mod counts;
+mod stat;
+mod walk;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sexton_host::cgroup::MemoryHierarchy;
+use sexton_host::{Host, HostError, clock, machine, runtimes};
+use sexton_model::census::{Census, Hierarchy, Look, Method};
+use sexton_model::fact::memcg as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::record::Sink;
+use sexton_model::sight::Sight;
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
+
+use crate::{Sensor, SensorSpec, bpf};
+
+pub(crate) const NAME: &str = "memcg";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "memory cgroups: live, dying, leaked; who made them, what pins them",
+    emits: &[
+        &fact::MEMCG_LIVE,
+        &fact::MEMCG_DYING,
+        &fact::MEMCG_LEAKED,
+        &fact::MEMCG_DYING_BYTES,
+        &fact::MEMCG_STAT_READ_NS,
+    ],
+    every: Duration::from_secs(300),
+    deadline: DEADLINE,
+    examine,
+    open,
+};
+
+/// Pages looked at on each list of a dying cgroup, unless all are asked for.
+///
+/// Chosen: one page says which file pins a cgroup that a log or a lock file holds;
+/// eight of each list find the several files of a real program.
+const PAGES_PER_LIST: u32 = 8;
+
+/// Origins whose dying cgroups are told one by one; the census has them all.
+const TOP_ORIGINS: usize = 10;
+
+/// The longest a census may take. Seventy thousand take a fifth of a second.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// How to take a census.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CensusOptions {
+    /// Look at every page of the dying ones, not at a sample.
+    pub all_pages: bool,
+}
+
+/// Takes a census by the best way that works here. `Err` is a gap that leaves
+/// nothing to count.
+pub fn census(host: &Host, options: CensusOptions) -> Result<Census, Gap> {
+    let memory = find_memory(host)?;
+    let mut looks = Vec::new();
+    let mut gaps = Vec::new();
+    match walk(host, &memory, options) {
+        Ok(mut census) => {
+            census.looks = other_looks(host, &memory, &census);
+            return Ok(census);
+        }
+        Err(gap) => {
+            looks.push(Look {
+                method: Method::BpfWalk,
+                dying: None,
+                remark: format!("not possible: {}", gap.text),
+            });
+            gaps.push(gap);
+        }
+    }
+    let mut census = match stat::take(host, &memory) {
+        Ok(census) => census,
+        Err(remark) => {
+            looks.push(Look {
+                method: Method::CgroupStat,
+                dying: None,
+                remark,
+            });
+            counts::take(host, &memory)?
+        }
+    };
+    looks.push(Look {
+        method: census.method,
+        dying: census.counts.dying,
+        remark: "used".into(),
+    });
+    gaps.append(&mut census.gaps);
+    Ok(Census {
+        looks,
+        gaps,
+        ..census
+    })
+}
+
+fn walk(host: &Host, memory: &MemoryHierarchy, options: CensusOptions) -> Result<Census, Gap> {
+    if !host.is_live() {
+        return Err(bpf::not_running(NAME));
+    }
+    walk::take(host, memory, options)
+        .map_err(|error| bpf::gap(NAME, host, &error, "sudo sexton zombies"))
+}
+
+fn find_memory(host: &Host) -> Result<MemoryHierarchy, Gap> {
+    match MemoryHierarchy::find(host) {
+        Ok(Some(memory)) => Ok(memory),
+        Ok(None) => Err(Gap::new(
+            NAME,
+            Why::Unsupported,
+            "the memory controller is off in this kernel",
+        )
+        .with_remedy("boot without cgroup_disable=memory")),
+        Err(error) => Err(host_gap(&error)),
+    }
+}
+
+/// What the ways that were not used would have said.
+fn other_looks(host: &Host, memory: &MemoryHierarchy, census: &Census) -> Vec<Look> {
+    let mut looks = vec![Look {
+        method: Method::BpfWalk,
+        dying: census.counts.dying,
+        remark: "used".into(),
+    }];
+    looks.push(stat::look(host, memory));
+    looks.push(counts::look(host, memory.hierarchy, census.counts.live));
+    looks
+}
+
+/// Container id to image, from whatever runtime state there is.
+fn known_images(host: &Host, gaps: &mut Vec<Gap>) -> HashMap<String, String> {
+    let mut known = HashMap::new();
+    for state in runtimes::states(host) {
+        if let Some((first, more)) = state.unread.split_first() {
+            let more = match more.len() {
+                0 => String::new(),
+                n => format!(" (and {n} more)"),
+            };
+            let text = format!(
+                "images of some {} containers may be unknown: {}{more}",
+                state.runtime,
+                first.chain()
+            );
+            gaps.push(Gap::new(NAME, first.why(), text));
+        }
+        known.extend(state.images);
+    }
+    known
+}
+
+fn host_gap(error: &HostError) -> Gap {
+    Gap::new(NAME, error.why(), error.chain())
+}
+
+fn examine(host: &Host) -> Vec<Sight> {
+    let memory = match find_memory(host) {
+        Ok(memory) => memory,
+        Err(gap) => {
+            let sight = Sight::blind("memory controller", gap.text);
+            return vec![match gap.remedy {
+                Some(remedy) => sight.with_remedy(remedy),
+                None => sight,
+            }];
+        }
+    };
+    let hierarchy = match memory.hierarchy {
+        Hierarchy::V1 => "cgroup v1",
+        Hierarchy::V2 => "cgroup v2",
+    };
+    let place = match &memory.mount {
+        Some(mount) => format!("{hierarchy}, mounted at {}", mount.display()),
+        None => format!("{hierarchy}, not mounted here"),
+    };
+    vec![
+        Sight::sees("memory controller", place),
+        walk::examine(host),
+        stat::examine(host, &memory),
+        counts::examine(host, &memory),
+        examine_runtimes(host),
+    ]
+}
+
+fn examine_runtimes(host: &Host) -> Sight {
+    const WHAT: &str = "images of containers";
+    let states = runtimes::states(host);
+    if states.is_empty() {
+        return Sight::sees(WHAT, "no container runtime keeps state here");
+    }
+    let said: Vec<String> = states
+        .iter()
+        .map(|state| format!("{} knows {}", state.runtime, state.images.len()))
+        .collect();
+    let Some(error) = states.iter().find_map(|state| state.unread.first()) else {
+        return Sight::sees(WHAT, said.join(", "));
+    };
+    let sight = Sight::blind(WHAT, error.chain());
+    let sight = if states.iter().all(|state| state.images.is_empty()) {
+        sight
+    } else {
+        sight.partly()
+    };
+    match error.why() {
+        Why::Denied => sight.with_remedy("run as root: sudo sexton doctor"),
+        _ => sight,
+    }
+}
+
+/// The sensor: a census now and then, told as samples.
+struct Memcg;
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    find_memory(host)?;
+    Ok(Box::new(Memcg))
+}
+
+impl Memcg {
+    /// Reads the file that kubelet and its like poll, and takes the time. Never
+    /// `memory.numa_stat`: on old kernels that is the very walk that holds a core.
+    fn time_a_read(host: &Host, node: &Subject, out: &mut Sink) {
+        let mount = MemoryHierarchy::find(host)
+            .ok()
+            .flatten()
+            .and_then(|memory| memory.mount);
+        let Some(mount) = mount else { return };
+        let began = clock::now();
+        match host.read(mount.join("memory.stat")) {
+            Ok(_) => {
+                let took = clock::now().since(began);
+                out.sample(node, &fact::MEMCG_STAT_READ_NS, took.as_nanos() as f64);
+            }
+            Err(error) => out.gap(node, host_gap(&error)),
+        }
+    }
+}
+
+impl Sensor for Memcg {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let node = Subject::node();
+        Self::time_a_read(host, &node, out);
+        let census = match census(host, CensusOptions::default()) {
+            Ok(census) => census,
+            Err(gap) => return out.gap(&node, gap),
+        };
+        let values = [
+            (&fact::MEMCG_LIVE, census.counts.live),
+            (&fact::MEMCG_DYING, census.counts.dying),
+            (&fact::MEMCG_LEAKED, census.counts.leaked),
+            (&fact::MEMCG_DYING_BYTES, census.structure_bytes()),
+        ];
+        for (fact, value) in values {
+            if let Some(value) = value {
+                out.sample(&node, fact, value as f64);
+            }
+        }
+        for origin in census
+            .origins
+            .iter()
+            .take(TOP_ORIGINS)
+            .filter(|origin| origin.dying > 0)
+        {
+            let subject = Subject::new(SubjectKind::Cgroup, escape(&origin.pattern));
+            out.sample(&subject, &fact::MEMCG_DYING, origin.dying as f64);
+        }
+        for gap in census.gaps {
+            out.gap(&node, gap);
+        }
+    }
+}
+
+pub(crate) fn page_bytes() -> u64 {
+    machine::page_bytes()
+}

@@ -1,0 +1,326 @@
+//! Times network polling on every core: since when work waits, and who holds the core.
+//!
+//! Source: a BPF program on the softirq, scheduler and NAPI tracepoints. Its stamps are
+//! read without asking the core that is stuck. What holds a core is looked at by a timer
+//! on that core, five times a second while something has waited there for long.
+//! Blind to: work that waits inside a device; a core that came online after the start
+//! (its waits are timed, but not who holds it); a wake on its way to a core that has
+//! interrupts off.
+//! Overhead: `docs/overhead.md#napi`.
+
+mod samples;
+mod stalls;
+
+use std::time::Duration;
+
+use sexton_bpf::LoadError;
+use sexton_bpf::prog::napi::{Core, Options, Served, Watch, What};
+use sexton_host::{Host, machine};
+use sexton_model::fact::napi as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::sight::Sight;
+use sexton_model::subject::Subject;
+
+use crate::symbols::Symbols;
+use crate::{Sensor, SensorSpec, bpf, tasks};
+use samples::Samples;
+use stalls::{Ended, Stalls, Told, Wait, Waiter};
+
+const NAME: &str = "napi";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "network polling: since when it waits on each core, and who holds the core",
+    emits: &[
+        &fact::NAPI_WAIT_NS,
+        &fact::NAPI_DELAY_P50_NS,
+        &fact::NAPI_DELAY_P99_NS,
+        &fact::NAPI_DELAY_MAX_NS,
+        &fact::NAPI_TX_DELAY_MAX_NS,
+        &fact::NAPI_THREAD_DELAY_MAX_NS,
+        &fact::NAPI_POLL_GAP_NS,
+        &fact::NAPI_STARVED,
+        &fact::NAPI_SERVED,
+    ],
+    every: Duration::from_millis(250),
+    deadline: Duration::from_secs(2),
+    examine,
+    open,
+};
+
+/// Network polling that waits longer is starved.
+///
+/// Chosen: a tenth of the 5 s after which a driver resets its device, and far above what
+/// a busy core takes (two ticks, 20 ms).
+const THRESHOLD: Duration = Duration::from_millis(500);
+
+/// A core where something has waited for this part of the threshold is looked at, so that
+/// there is a look by the time the threshold is reached.
+const ARM_AT: u32 = 4;
+
+/// What one core is waited for. The kernel's own order, which is that of its stamps.
+const OF_A_CORE: [Waiter; 3] = [Waiter::NetTx, Waiter::NetRx, Waiter::Ksoftirqd];
+
+struct Napi {
+    watch: Watch,
+    stalls: Stalls,
+    samples: Samples,
+    symbols: Symbols,
+    /// Ended waits of each core that have been told.
+    n_served: Vec<u64>,
+    /// What `open` could not do, until it is told.
+    untold: Vec<Gap>,
+}
+
+fn load(host: &Host) -> Result<Watch, Gap> {
+    if let Some(gap) = bpf::refusal(NAME, host) {
+        return Err(gap);
+    }
+    let n_cores =
+        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
+    let options = Options {
+        n_cores,
+        threshold: THRESHOLD,
+    };
+    Watch::load(options).map_err(|error| failure(host, &error))
+}
+
+fn failure(host: &Host, error: &LoadError) -> Gap {
+    bpf::gap(NAME, host, error, "sudo sexton record")
+}
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const WAITS: &str = "waits of polling";
+    const HOLDERS: &str = "what holds a core";
+    if let Err(gap) = load(host) {
+        return vec![bpf::blind(WAITS, gap)];
+    }
+    let holders = match Watch::may_look_at(0) {
+        Ok(()) => Sight::sees(HOLDERS, "process and kernel stack, by a timer on the core"),
+        Err(error) => Sight::blind(HOLDERS, format!("a timer on a core was refused: {error}"))
+            .with_remedy("allow the perf_event_open() system call"),
+    };
+    let waits = "BPF on the softirq, scheduler and NAPI tracepoints";
+    vec![Sight::sees(WAITS, waits), holders]
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    let mut watch = load(host)?;
+    watch.attach().map_err(|error| failure(host, &error))?;
+    let n_cores = watch.n_cores();
+    let refused: Vec<(u32, std::io::Error)> = (0..n_cores)
+        .filter_map(|cpu| Some((cpu, watch.look_at(cpu).err()?)))
+        .collect();
+    // Cores that may come but are not there refuse too; if all do, there is a reason.
+    let untold = match &refused[..] {
+        [.., (_, error)] if refused.len() == n_cores as usize => vec![Gap::new(
+            NAME,
+            Why::Denied,
+            format!("what holds a core is not looked at: {error}"),
+        )],
+        _ => Vec::new(),
+    };
+    Ok(Box::new(Napi {
+        watch,
+        stalls: Stalls::default(),
+        samples: Samples::new(n_cores),
+        symbols: Symbols::default(),
+        n_served: vec![0; n_cores as usize],
+        untold,
+    }))
+}
+
+impl Sensor for Napi {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        for gap in self.untold.drain(..) {
+            out.gap(&Subject::node(), gap);
+        }
+        let now_ns = out.now().as_ns();
+        let cores: Vec<Core> = (0..self.watch.n_cores())
+            .filter_map(|cpu| self.watch.core(cpu))
+            .collect();
+        let waits = self.live(host, &cores, now_ns);
+        self.arm(&waits, &cores, now_ns);
+        self.samples.take(&mut self.watch, &cores, &waits, out);
+        let starved = waits.into_iter().filter(|wait| is_long(wait, now_ns, 1));
+        let ended = self.ended(&cores, out);
+        for told in self.stalls.step(starved.collect(), ended) {
+            self.tell(host, &told, &cores, out);
+        }
+    }
+}
+
+fn is_long(wait: &Wait, now_ns: u64, part: u32) -> bool {
+    Duration::from_nanos(now_ns.saturating_sub(wait.since_ns)) >= THRESHOLD / part
+}
+
+impl Napi {
+    /// What waits now. Threads only when they wait for long: where they do so is a question
+    /// to procfs.
+    fn live(&self, host: &Host, cores: &[Core], now_ns: u64) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        for (cpu, core) in (0..).zip(cores) {
+            for (waiter, since_ns) in OF_A_CORE.iter().zip(core.since_ns) {
+                if since_ns != 0 {
+                    waits.push(Wait {
+                        waiter: waiter.clone(),
+                        cpu,
+                        since_ns,
+                        ended: None,
+                    });
+                }
+            }
+        }
+        for (pid, thread) in self.watch.threads() {
+            let mut wait = Wait {
+                waiter: Waiter::Thread(pid),
+                cpu: 0,
+                since_ns: thread.since_ns,
+                ended: None,
+            };
+            if thread.since_ns != 0
+                && is_long(&wait, now_ns, ARM_AT)
+                && let Some(place) = tasks::place(host, pid)
+            {
+                wait.cpu = place.cpu;
+                waits.push(wait);
+            }
+        }
+        waits
+    }
+
+    fn arm(&mut self, waits: &[Wait], cores: &[Core], now_ns: u64) {
+        for (cpu, core) in (0..).zip(cores) {
+            let mut here = waits.iter().filter(|wait| wait.cpu == cpu);
+            let armed = here.any(|wait| is_long(wait, now_ns, ARM_AT));
+            if armed != (core.armed != 0) {
+                self.watch.arm(cpu, armed);
+            }
+        }
+    }
+
+    /// Waits over the threshold that have ended since the last poll.
+    fn ended(&mut self, cores: &[Core], out: &mut Sink) -> Vec<Wait> {
+        let mut ended = Vec::new();
+        for ((cpu, core), told) in (0..).zip(cores).zip(&mut self.n_served) {
+            let kept = core.served.len() as u64;
+            let from = (*told).max(core.n_served.saturating_sub(kept));
+            if from > *told {
+                let text = "network polling starved and was served more often than is kept";
+                let gap = Gap::new(NAME, Why::Lost(from - *told), text);
+                out.gap(&Subject::cpu(cpu), gap);
+            }
+            let new = (from..core.n_served).map(|n| &core.served[(n % kept) as usize]);
+            ended.extend(new.map(|served| wait_of(cpu, served)));
+            *told = core.n_served;
+        }
+        ended
+    }
+
+    fn tell(&mut self, host: &Host, told: &Told, cores: &[Core], out: &mut Sink) {
+        let (wait, fact) = match told {
+            Told::Starved(wait) => (wait, &fact::NAPI_STARVED),
+            Told::Served(wait) => (wait, &fact::NAPI_SERVED),
+        };
+        let starved = matches!(told, Told::Starved(_));
+        let end_ns = wait.ended.map_or(out.now().as_ns(), |ended| ended.at_ns);
+        let waited_ns = end_ns.saturating_sub(wait.since_ns);
+        let mut details: Vec<Detail> = vec![
+            ("what".into(), self.name(host, wait)),
+            ("waited_ns".into(), waited_ns.to_string()),
+        ];
+        if let Some(core) = cores.get(wait.cpu as usize) {
+            let holder = Holder::of(host, wait, core);
+            details.extend(holder.details());
+            if starved && let Some(frames) = holder.frames {
+                details.push(("stack".into(), self.stack(host, frames)));
+            }
+        }
+        let at = Moment::from_ns(end_ns);
+        out.event(at, &Subject::cpu(wait.cpu), fact, details);
+    }
+
+    fn stack(&mut self, host: &Host, frames: &[u64]) -> String {
+        if frames.is_empty() {
+            return "[user]".into();
+        }
+        self.symbols.fold(host, frames)
+    }
+
+    fn name(&self, host: &Host, wait: &Wait) -> String {
+        match wait.waiter {
+            Waiter::NetTx => "net_tx".into(),
+            Waiter::NetRx => "net_rx".into(),
+            Waiter::Ksoftirqd => format!("ksoftirqd/{}", wait.cpu),
+            Waiter::Thread(pid) => tasks::comm(host, pid).unwrap_or_else(|| format!("pid {pid}")),
+        }
+    }
+}
+
+fn wait_of(cpu: u32, served: &Served) -> Wait {
+    let waiter = match served.what {
+        What::NET_TX => Waiter::NetTx,
+        What::NET_RX => Waiter::NetRx,
+        What::KSOFTIRQD => Waiter::Ksoftirqd,
+        _ => Waiter::Thread(served.waiter_pid),
+    };
+    Wait {
+        waiter,
+        cpu,
+        since_ns: served.since_ns,
+        ended: Some(Ended {
+            at_ns: served.until_ns,
+            holder_pid: served.holder_pid,
+            holder_since_ns: served.holder_since_ns,
+        }),
+    }
+}
+
+/// Who held the core during a wait.
+struct Holder<'core> {
+    pid: u32,
+    comm: Option<String>,
+    /// Since when it ran without a break, if that was seen.
+    since_ns: Option<u64>,
+    /// Addresses, innermost first; none at all when it ran outside the kernel.
+    frames: Option<&'core [u64]>,
+}
+
+impl<'core> Holder<'core> {
+    /// The one that was looked at during the wait, or else the one that ran at its end.
+    fn of(host: &Host, wait: &Wait, core: &'core Core) -> Self {
+        let (pid, since_ns) = match wait.ended {
+            Some(ended) => (ended.holder_pid, ended.holder_since_ns),
+            None => (core.current_pid, core.current_since_ns),
+        };
+        let since_ns = (since_ns != 0).then_some(since_ns);
+        let look = &core.look;
+        let until_ns = wait.ended.map_or(u64::MAX, |ended| ended.at_ns);
+        let is_whole = look.version.is_multiple_of(2);
+        if is_whole && (wait.since_ns..=until_ns).contains(&look.at_ns) {
+            let n = (look.n_frames as usize).min(look.frames.len());
+            return Self {
+                pid: look.pid,
+                comm: Some(tasks::name_of(&look.comm)),
+                since_ns: since_ns.filter(|_| pid == look.pid),
+                frames: Some(&look.frames[..n]),
+            };
+        }
+        Self {
+            pid,
+            comm: tasks::comm(host, pid),
+            since_ns,
+            frames: None,
+        }
+    }
+
+    fn details(&self) -> Vec<Detail> {
+        let mut details: Vec<Detail> = vec![("holder_pid".into(), self.pid.to_string())];
+        details.extend(Some("holder_comm".into()).zip(self.comm.clone()));
+        let since_ns = self.since_ns.map(|since_ns| since_ns.to_string());
+        details.extend(Some("holder_since_ns".into()).zip(since_ns));
+        details
+    }
+}

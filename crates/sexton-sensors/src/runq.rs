@@ -1,0 +1,243 @@
+//! Times how long tasks that could run wait for a core, and names who runs meanwhile.
+//!
+//! Source: a BPF program on the scheduler's tracepoints. Waits that go on are read from
+//! its table, so that a core that never switches is seen too.
+//! Blind to: why a task was not let run. One that a CPU quota holds back waits as well.
+//! Overhead: `docs/overhead.md#runq`.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use sexton_bpf::LoadError;
+use sexton_bpf::prog::runq::{Core, Options, Waited, Waiting, Watch};
+use sexton_host::{Host, machine};
+use sexton_model::fact::Fact;
+use sexton_model::fact::runq as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::sight::Sight;
+use sexton_model::subject::Subject;
+
+use crate::delays::Delays;
+use crate::{Sensor, SensorSpec, bpf, tasks};
+
+const NAME: &str = "runq";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "waits for a core: how long, who waited, who ran meanwhile",
+    emits: &[
+        &fact::RUNQ_DELAY_P50_NS,
+        &fact::RUNQ_DELAY_P99_NS,
+        &fact::RUNQ_DELAY_MAX_NS,
+        &fact::RUNQ_WAITING_TASKS,
+        &fact::RUNQ_WAITING_NS,
+        &fact::RUNQ_WAIT,
+        &fact::RUNQ_WAITING,
+        &fact::RUNQ_LONGEST,
+    ],
+    every: Duration::from_secs(1),
+    deadline: Duration::from_secs(2),
+    examine,
+    open,
+};
+
+/// Waits of at least this length are told one by one.
+///
+/// Chosen: twenty-five ticks of a 250 Hz kernel; a core shared fairly by a few busy tasks
+/// gives each a turn well before that.
+const THRESHOLD: Duration = Duration::from_millis(100);
+
+/// The longest wait of an interval is told from here on.
+const LONGEST_FLOOR_NS: u64 = 10_000_000;
+
+/// Waits that go on and are told in one poll; all of them are counted.
+const MAX_TOLD: usize = 16;
+
+const N_BUCKETS: usize = 37;
+
+struct Runq {
+    watch: Watch,
+    cores: Vec<Read>,
+    /// Waits that were told and went on at the last poll.
+    told: HashSet<(u32, u64)>,
+}
+
+/// What has been read of one core.
+struct Read {
+    delays: Delays<N_BUCKETS>,
+    n_waited: u64,
+    n_lost: u64,
+}
+
+fn load(host: &Host) -> Result<Watch, Gap> {
+    if let Some(gap) = bpf::refusal(NAME, host) {
+        return Err(gap);
+    }
+    let n_cores =
+        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
+    let options = Options {
+        n_cores,
+        threshold: THRESHOLD,
+    };
+    Watch::load(options).map_err(|error| failure(host, &error))
+}
+
+fn failure(host: &Host, error: &LoadError) -> Gap {
+    bpf::gap(NAME, host, error, "sudo sexton record")
+}
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const WHAT: &str = "waits for a core";
+    vec![match load(host) {
+        Ok(_) => Sight::sees(WHAT, "BPF on the scheduler's tracepoints"),
+        Err(gap) => bpf::blind(WHAT, gap),
+    }]
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    let mut watch = load(host)?;
+    watch.attach().map_err(|error| failure(host, &error))?;
+    let read = |_| Read {
+        delays: Delays::new(),
+        n_waited: 0,
+        n_lost: 0,
+    };
+    Ok(Box::new(Runq {
+        cores: (0..watch.n_cores()).map(read).collect(),
+        watch,
+        told: HashSet::new(),
+    }))
+}
+
+impl Sensor for Runq {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let mut longest: Option<(u32, Waited)> = None;
+        for (cpu, read) in (0..).zip(&mut self.cores) {
+            let Some(core) = self.watch.core(cpu) else {
+                continue;
+            };
+            self.watch.reset_longest(cpu);
+            read.tell(cpu, &core, out);
+            if longest.is_none_or(|(_, known)| length_ns(&known) < length_ns(&core.longest)) {
+                longest = Some((cpu, core.longest));
+            }
+        }
+        // Longer ones have been told one by one.
+        let span = u128::from(LONGEST_FLOOR_NS)..THRESHOLD.as_nanos();
+        if let Some((cpu, waited)) = longest
+            && span.contains(&length_ns(&waited).into())
+        {
+            tell_waited(cpu, &waited, &fact::RUNQ_LONGEST, out);
+        }
+        self.tell_waiting(host, out);
+    }
+}
+
+fn length_ns(waited: &Waited) -> u64 {
+    waited.until_ns.saturating_sub(waited.since_ns)
+}
+
+fn tell_waited(cpu: u32, waited: &Waited, fact: &'static Fact, out: &mut Sink) {
+    let details: Vec<Detail> = vec![
+        ("pid".into(), waited.pid.to_string()),
+        ("comm".into(), tasks::name_of(&waited.comm)),
+        ("waited_ns".into(), length_ns(waited).to_string()),
+        ("holder_pid".into(), waited.holder_pid.to_string()),
+        ("holder_comm".into(), tasks::name_of(&waited.holder_comm)),
+        ("holder_ns".into(), waited.holder_ns.to_string()),
+    ];
+    let at = Moment::from_ns(waited.until_ns);
+    out.event(at, &Subject::cpu(cpu), fact, details);
+}
+
+impl Read {
+    fn tell(&mut self, cpu: u32, core: &Core, out: &mut Sink) {
+        let subject = Subject::cpu(cpu);
+        let interval = self.delays.advance(core.delays.n);
+        let longest = Some(length_ns(&core.longest)).filter(|ns| *ns > 0);
+        let values = [
+            (&fact::RUNQ_DELAY_P50_NS, interval.percentile_ns(50)),
+            (&fact::RUNQ_DELAY_P99_NS, interval.percentile_ns(99)),
+            (
+                &fact::RUNQ_DELAY_MAX_NS,
+                longest.or_else(|| interval.percentile_ns(100)),
+            ),
+        ];
+        for (fact, value) in values {
+            if let Some(ns) = value {
+                out.sample(&subject, fact, ns as f64);
+            }
+        }
+        self.tell_ended(&subject, cpu, core, out);
+    }
+
+    fn tell_ended(&mut self, subject: &Subject, cpu: u32, core: &Core, out: &mut Sink) {
+        let kept = core.waited.len() as u64;
+        let from = self.n_waited.max(core.n_waited.saturating_sub(kept));
+        let overwritten = from - self.n_waited;
+        if overwritten > 0 {
+            let text = "more tasks waited too long for this core than are kept";
+            out.gap(subject, Gap::new(NAME, Why::Lost(overwritten), text));
+        }
+        for n in from..core.n_waited {
+            let waited = &core.waited[(n % kept) as usize];
+            tell_waited(cpu, waited, &fact::RUNQ_WAIT, out);
+        }
+        self.n_waited = core.n_waited;
+        let lost = core.n_lost.wrapping_sub(self.n_lost);
+        self.n_lost = core.n_lost;
+        if lost > 0 {
+            let text = "tasks waited at the same time whose numbers share a place in the table";
+            out.gap(subject, Gap::new(NAME, Why::Lost(lost), text));
+        }
+    }
+}
+
+impl Runq {
+    /// Tells the waits that go on, the oldest first.
+    fn tell_waiting(&mut self, host: &Host, out: &mut Sink) {
+        let now_ns = out.now().as_ns();
+        let floor_ns = u64::try_from(THRESHOLD.as_nanos()).unwrap_or(u64::MAX);
+        let mut waiting = self.watch.waiting(now_ns, floor_ns);
+        waiting.sort_unstable_by_key(|wait| wait.since_ns);
+        let oldest_ns = waiting.first().map_or(0, |wait| now_ns - wait.since_ns);
+        let node = Subject::node();
+        out.sample(&node, &fact::RUNQ_WAITING_TASKS, waiting.len() as f64);
+        out.sample(&node, &fact::RUNQ_WAITING_NS, oldest_ns as f64);
+        let key = |wait: &Waiting| (wait.pid, wait.since_ns);
+        let going_on: HashSet<(u32, u64)> = waiting.iter().map(key).collect();
+        self.told.retain(|known| going_on.contains(known));
+        let new = waiting
+            .iter()
+            .filter(|wait| !self.told.contains(&key(wait)));
+        let new: Vec<Waiting> = new.copied().take(MAX_TOLD).collect();
+        for wait in new {
+            self.tell_one_waiting(host, &wait, out);
+            self.told.insert(key(&wait));
+        }
+    }
+
+    fn tell_one_waiting(&self, host: &Host, wait: &Waiting, out: &mut Sink) {
+        // It may have got its core, or ended, since the table was read.
+        let Some(place) = tasks::place(host, wait.pid).filter(|place| place.is_runnable) else {
+            return;
+        };
+        let Some(core) = self.watch.core(place.cpu) else {
+            return;
+        };
+        if core.current_pid == wait.pid {
+            return;
+        }
+        let waited_ns = out.now().as_ns() - wait.since_ns;
+        let mut details: Vec<Detail> = vec![("pid".into(), wait.pid.to_string())];
+        details.extend(Some("comm".into()).zip(tasks::comm(host, wait.pid)));
+        details.push(("waited_ns".into(), waited_ns.to_string()));
+        details.push(("holder_pid".into(), core.current_pid.to_string()));
+        let holder = tasks::comm(host, core.current_pid);
+        details.extend(Some("holder_comm".into()).zip(holder));
+        let subject = Subject::cpu(place.cpu);
+        out.event(out.now(), &subject, &fact::RUNQ_WAITING, details);
+    }
+}

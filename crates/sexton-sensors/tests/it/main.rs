@@ -1,0 +1,7 @@
+//! Sensors on nodes that are only folders: the real path from files to records.
+
+mod census;
+mod cores;
+mod host;
+mod node;
+mod pressure;
