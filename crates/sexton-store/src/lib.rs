@@ -1,0 +1,39 @@
+//! Bundles: append, retain and replay records.
+//!
+//! A bundle is a folder:
+//!
+//! ```text
+//! bundle.json                            whose records these are, what their times mean
+//! lock                                   held by the one writer; has its pid
+//! records/<sequence>-<from>-<to>.parquet sealed segments, oldest first
+//! records/current.wal                    the open segment
+//! raw/…                                  files that rules read as they are
+//! ```
+//!
+//! The sealed segments are one flat table (`SELECT * FROM 'records/*.parquet'`). The open
+//! one is a log of checksummed batches: what [`BundleWriter::sync`] has acknowledged
+//! survives a kill at any byte. What is lost, damaged or unknown is a gap among the
+//! records, never an error of the reader.
+
+mod bundle;
+mod columns;
+mod crc;
+mod error;
+mod ledger;
+mod lock;
+mod meta;
+mod row;
+mod seal;
+mod sealed;
+mod stream;
+mod wal;
+mod writer;
+
+pub use bundle::{Bundle, Dropped};
+pub use error::StoreError;
+pub use meta::{FORMAT, Limits, Node};
+pub use stream::Stream;
+pub use writer::{Acknowledged, BundleWriter, Summary};
+
+/// Who speaks of what the store itself could not keep or read.
+pub const SENSOR: &str = "store";

@@ -1,0 +1,286 @@
+//! Writes a sealed segment: one row group for each block of the open one, so that no
+//! more than a block is in memory.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{KeyValue, RowGroupMetaData};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use serde::{Deserialize, Serialize};
+use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
+use sexton_model::record::Detail;
+
+use crate::columns::{self, Column};
+use crate::crc::crc32c;
+use crate::error::StoreError;
+use crate::ledger::Ledger;
+use crate::row::{Kind, Row, Said};
+
+/// In the file's metadata: the row groups and their CRC-32C, and a CRC-32C of all that.
+/// Parquet's own page checksums are optional, and the library does not write them.
+pub(crate) const CHECKSUMS: &str = "sexton.crc32c";
+
+/// What is known of a row group apart from the footer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checked {
+    pub(crate) end: u64,
+    /// Of all bytes since the group before.
+    pub(crate) crc: u32,
+    /// Of the places of its columns.
+    pub(crate) layout_crc: u32,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+/// The checksum of where the columns of a row group are.
+pub(crate) fn layout_crc(group: &RowGroupMetaData) -> u32 {
+    group.columns().iter().fold(0, |crc, column| {
+        let (start, length) = column.byte_range();
+        let crc = crc32c(crc, &start.to_le_bytes());
+        crc32c(crc, &length.to_le_bytes())
+    })
+}
+
+/// The detail that names the blind sensor, when another one speaks of it.
+pub(crate) const GAP_SENSOR: &str = "sensor";
+
+/// A file that makes room before it grows.
+struct Metered<'a> {
+    ledger: &'a mut Ledger,
+    file: (&'a File, &'a Path),
+    at: u64,
+    crc: u32,
+    failed: Option<StoreError>,
+}
+
+impl Write for Metered<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Err(error) = self.ledger.write_at(self.file, self.at, bytes) {
+            let text = error.to_string();
+            self.failed = Some(error);
+            return Err(io::Error::other(text));
+        }
+        self.crc = crc32c(self.crc, bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The wall clock against the clock of the recording, as it was last sampled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WallOffset(Option<i64>);
+
+impl WallOffset {
+    /// What the wall clock said at each of these moments, which are in the order of time.
+    fn walk(&mut self, rows: &[Row]) -> Vec<Option<i64>> {
+        rows.iter()
+            .map(|row| {
+                let at = time(row);
+                if row.known.fact() == Some(&SEXTON_WALL_CLOCK_NS)
+                    && let Said::Value(wall_ns) = row.said
+                {
+                    self.0 = Some((wall_ns as i64).saturating_sub(at));
+                }
+                self.0.map(|offset| at.saturating_add(offset))
+            })
+            .collect()
+    }
+}
+
+/// A signed count lasts for 292 years after boot.
+fn time(row: &Row) -> i64 {
+    i64::try_from(row.at_ns).unwrap_or(i64::MAX)
+}
+
+/// A sealed segment in the making.
+pub(crate) struct Sealer<'a> {
+    writer: SerializedFileWriter<Metered<'a>>,
+    path: &'a Path,
+    wall: &'a mut WallOffset,
+    checksums: Vec<Checked>,
+}
+
+impl<'a> Sealer<'a> {
+    pub(crate) fn new(
+        ledger: &'a mut Ledger,
+        file: (&'a File, &'a Path),
+        wall: &'a mut WallOffset,
+    ) -> Result<Self, StoreError> {
+        let seal = |source| StoreError::Seal {
+            path: file.1.to_owned(),
+            source,
+        };
+        let metered = Metered {
+            ledger,
+            file,
+            at: 0,
+            crc: 0,
+            failed: None,
+        };
+        let schema = columns::schema().map_err(seal)?;
+        let properties = Arc::new(columns::properties().map_err(seal)?);
+        Ok(Self {
+            writer: SerializedFileWriter::new(metered, schema, properties).map_err(seal)?,
+            path: file.1,
+            wall,
+            checksums: Vec::new(),
+        })
+    }
+
+    /// Adds the rows of one block.
+    pub(crate) fn block(&mut self, rows: Vec<Row>) -> Result<(), StoreError> {
+        let done = self.row_group(rows);
+        done.map_err(|error| self.explain(error))
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
+        let text =
+            serde_json::to_string(&self.checksums).expect("numbers can always be written as JSON");
+        let text = format!("{:08x} {text}", crc32c(0, text.as_bytes()));
+        let checksums = KeyValue::new(CHECKSUMS.to_owned(), text);
+        self.writer.append_key_value_metadata(checksums);
+        let done = self.writer.finish();
+        done.map_err(|error| self.explain(error)).map(|_| ())
+    }
+
+    /// What really went wrong, when the library only passes on that something did.
+    fn explain(&mut self, source: ParquetError) -> StoreError {
+        let failed = self.writer.inner_mut().failed.take();
+        failed.unwrap_or_else(|| StoreError::Seal {
+            path: self.path.to_owned(),
+            source,
+        })
+    }
+
+    fn row_group(&mut self, mut rows: Vec<Row>) -> Result<(), ParquetError> {
+        crate::row::sort_by_time(&mut rows);
+        let wall = self.wall.walk(&rows);
+        let mut rows: Vec<(Row, Option<i64>)> = rows.into_iter().zip(wall).collect();
+        // Stable, so each series stays in the order of time.
+        rows.sort_by(|(a, _), (b, _)| {
+            if Arc::ptr_eq(&a.known, &b.known) {
+                std::cmp::Ordering::Equal
+            } else {
+                a.known.series.cmp(&b.known.series)
+            }
+        });
+        let mut group = self.writer.next_row_group()?;
+        for column in Column::ALL {
+            let missing = || ParquetError::General(format!("no column {}", column.name()));
+            let mut writer = group.next_column()?.ok_or_else(missing)?;
+            write_column(&mut writer, column, &rows)?;
+            writer.close()?;
+        }
+        let group = group.close()?;
+        self.writer.flush()?;
+        let sink = self.writer.inner_mut();
+        let times = || rows.iter().map(|(row, _)| time(row).cast_unsigned());
+        self.checksums.push(Checked {
+            end: sink.at,
+            crc: std::mem::take(&mut sink.crc),
+            layout_crc: layout_crc(&group),
+            from_ns: times().min().unwrap_or(0),
+            to_ns: times().max().unwrap_or(0),
+        });
+        Ok(())
+    }
+}
+
+fn write_column(
+    writer: &mut SerializedColumnWriter<'_>,
+    column: Column,
+    rows: &[(Row, Option<i64>)],
+) -> Result<(), ParquetError> {
+    match column {
+        Column::TimeNs => write::<Int64Type>(writer, column, rows, |row, _| Some(time(row))),
+        Column::WallNs => write::<Int64Type>(writer, column, rows, |_, wall| wall),
+        Column::Value => write::<DoubleType>(writer, column, rows, |row, _| match row.said {
+            Said::Value(value) => Some(value),
+            _ => None,
+        }),
+        _ => {
+            let mut last: Option<(String, ByteArray)> = None;
+            write::<ByteArrayType>(writer, column, rows, |row, _| {
+                let text = text(column, row)?;
+                // Rows are sorted by series: mostly it is the text of the row before.
+                if let Some((known, bytes)) = &last
+                    && *known == text
+                {
+                    return Some(bytes.clone());
+                }
+                let bytes = ByteArray::from(&*text);
+                last = Some((text.into_owned(), bytes.clone()));
+                Some(bytes)
+            })
+        }
+    }
+}
+
+fn write<T: DataType>(
+    writer: &mut SerializedColumnWriter<'_>,
+    column: Column,
+    rows: &[(Row, Option<i64>)],
+    mut value: impl FnMut(&Row, Option<i64>) -> Option<T::T>,
+) -> Result<(), ParquetError> {
+    const AT_ONCE: usize = 4096;
+    for rows in rows.chunks(AT_ONCE) {
+        let values: Vec<Option<T::T>> = rows.iter().map(|(row, wall)| value(row, *wall)).collect();
+        let levels: Vec<i16> = values.iter().map(|value| value.is_some().into()).collect();
+        let levels = column.is_nullable().then_some(levels.as_slice());
+        let values: Vec<T::T> = values.into_iter().flatten().collect();
+        writer.typed::<T>().write_batch(&values, levels, None)?;
+    }
+    Ok(())
+}
+
+fn text(column: Column, row: &Row) -> Option<std::borrow::Cow<'_, str>> {
+    let series = &row.known.series;
+    let gap = match &row.said {
+        Said::Gap(gap) => Some(gap),
+        _ => None,
+    };
+    let said = |text: &'_ str| !text.is_empty();
+    match column {
+        Column::Sensor => Some((&*series.sensor).into()),
+        Column::Kind => Some(series.kind.name().into()),
+        Column::SubjectKind => Some((&*series.subject_kind).into()),
+        Column::Subject => Some((&*series.subject).into()),
+        Column::Fact => said(&series.fact).then(|| (&*series.fact).into()),
+        Column::Unit => said(&series.unit).then(|| (&*series.unit).into()),
+        Column::Details => details(row).map(Into::into),
+        Column::GapWhy => gap.map(|gap| gap.why.to_string().into()),
+        Column::GapText => gap.map(|gap| gap.text.as_str().into()),
+        Column::GapRemedy => gap.and_then(|gap| gap.remedy.as_deref()).map(Into::into),
+        Column::TimeNs | Column::WallNs | Column::Value => None,
+    }
+}
+
+fn details(row: &Row) -> Option<String> {
+    match (&row.said, row.known.series.kind) {
+        (Said::Details(details), Kind::Event) => Some(object(details)),
+        (Said::Gap(gap), _) if gap.sensor != row.known.series.sensor => Some(object(&[(
+            GAP_SENSOR.into(),
+            gap.sensor.clone().into_owned(),
+        )])),
+        _ => None,
+    }
+}
+
+/// A JSON object that keeps the order of its keys, and all of them.
+fn object(details: &[Detail]) -> String {
+    let string = |text: &str| serde_json::Value::from(text).to_string();
+    let pairs: Vec<String> = details
+        .iter()
+        .map(|(key, value)| format!("{}:{}", string(key), string(value)))
+        .collect();
+    format!("{{{}}}", pairs.join(","))
+}

@@ -1,0 +1,374 @@
+//! Writes a bundle.
+
+mod open;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::Subject;
+
+use crate::SENSOR;
+use crate::error::StoreError;
+use crate::ledger::{Ledger, Segment};
+use crate::lock::Lock;
+use crate::meta::Limits;
+use crate::seal::{Sealer, WallOffset};
+use crate::wal::{self, Encoder, Log};
+
+/// Power may fail as well as processes; this much may then be lost.
+const FSYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// What has been kept so far, in records since this writer began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// So many survive the end of this process, however it comes.
+    pub records: u64,
+    /// So many survive the end of power.
+    pub durable: u64,
+}
+
+/// What a writer leaves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Records that this writer has kept.
+    pub records: u64,
+    /// The size of the bundle.
+    pub bytes: u64,
+    /// Its sealed segments.
+    pub segments: usize,
+    /// The first moment that is still there.
+    pub first: Option<Moment>,
+}
+
+/// The one writer of a bundle. Times are given by the caller, in the clock of the
+/// records; the writer reads no clock of its own.
+#[derive(Debug)]
+pub struct BundleWriter {
+    dir: PathBuf,
+    limits: Limits,
+    ledger: Ledger,
+    /// None after one was sealed, until the next batch begins.
+    open: Option<OpenSegment>,
+    next_sequence: u64,
+    batch: Batch,
+    raw_bytes: u64,
+    n_kept: u64,
+    n_durable: u64,
+    n_refused: u64,
+    last_fsync: Option<Moment>,
+    wall: WallOffset,
+    _lock: Lock,
+}
+
+#[derive(Debug)]
+struct OpenSegment {
+    file: File,
+    path: PathBuf,
+    sequence: u64,
+    bytes: u64,
+    first: Option<Moment>,
+    encoder: Encoder,
+    /// Of the block that is being written.
+    block_records: usize,
+    block_bytes: u64,
+}
+
+/// Records that were encoded and not yet written.
+#[derive(Debug, Default)]
+struct Batch {
+    payload: Vec<u8>,
+    n_records: usize,
+    n_callers: u64,
+    begins_block: bool,
+}
+
+impl BundleWriter {
+    /// Takes records; they are kept once `sync` says so. After an error those that were
+    /// not taken are counted, and spoken of by a gap once there is room again.
+    pub fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        for (i, record) in records.iter().enumerate() {
+            if let Err(error) = self.push(record) {
+                self.n_refused += (records.len() - i) as u64;
+                return Err(error);
+            }
+            self.batch.n_callers += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes out what was appended. When it returns, all of that survives a kill at any
+    /// byte; what survives a loss of power is at most a second behind.
+    pub fn sync(&mut self, now: Moment) -> Result<Acknowledged, StoreError> {
+        self.flush()?;
+        self.speak_of_losses(now)?;
+        let due = self
+            .last_fsync
+            .is_none_or(|last| now.since(last) >= FSYNC_EVERY);
+        if due && self.n_durable < self.n_kept {
+            self.fsync(now)?;
+        }
+        Ok(Acknowledged {
+            records: self.n_kept,
+            durable: self.n_durable,
+        })
+    }
+
+    /// Seals the open segment when it is old enough, and drops segments that are too old.
+    /// An open segment that is large enough is sealed by `append` already. Returns
+    /// whether a segment was sealed.
+    pub fn seal_if_due(&mut self, now: Moment) -> Result<bool, StoreError> {
+        let max_age = u64::try_from(self.limits.max_age.as_nanos()).unwrap_or(u64::MAX);
+        let oldest = now.as_ns().saturating_sub(max_age);
+        self.ledger.drop_before(Moment::from_ns(oldest))?;
+        let first = self.open.as_ref().and_then(|open| open.first);
+        let due = first.is_some_and(|first| now.since(first) >= self.limits.segment_age);
+        if due {
+            self.flush()?;
+            self.seal()?;
+            self.speak_of_losses(now)?;
+        }
+        Ok(due)
+    }
+
+    /// Keeps a file that rules read as it is, once: one that is there already stays.
+    /// `name` is relative, as in `etc/os-release`.
+    pub fn add_raw(&mut self, name: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let refuse = |why: String| StoreError::Raw {
+            path: name.to_owned(),
+            why,
+        };
+        let inside = name
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
+        if !inside || name.as_os_str().is_empty() {
+            return Err(refuse("its name leads out of the bundle".into()));
+        }
+        let path = self.dir.join("raw").join(name);
+        if path.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        let max = self.limits.max_raw_bytes();
+        if self.raw_bytes + bytes.len() as u64 > max {
+            return Err(refuse(format!("raw files may take {max} bytes in all")));
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
+        }
+        let whole = self.dir.join(open::RAW_TMP);
+        open::write_whole(&mut self.ledger, &whole, &path, bytes)?;
+        self.raw_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// The size of the bundle.
+    pub fn bytes(&self) -> u64 {
+        self.ledger.bytes()
+    }
+
+    /// The first moment that is still there, of what is written out.
+    pub fn first(&self) -> Option<Moment> {
+        let sealed = self.ledger.segments.first();
+        let sealed = sealed.map(|segment| Moment::from_ns(segment.from_ns));
+        sealed.or(self.open.as_ref().and_then(|open| open.first))
+    }
+
+    /// Seals what is open and lets go of the bundle.
+    pub fn finish(mut self, now: Moment) -> Result<Summary, StoreError> {
+        self.sync(now)?;
+        self.seal()?;
+        if !self.ledger.lost_to_disk.is_empty() {
+            self.speak_of_losses(now)?;
+            self.seal()?;
+        }
+        self.remove_log()?;
+        Ok(Summary {
+            records: self.n_kept,
+            bytes: self.bytes(),
+            segments: self.ledger.segments.len(),
+            first: self.first(),
+        })
+    }
+
+    fn push(&mut self, record: &Record) -> Result<(), StoreError> {
+        if wal::size_bound(record) > wal::MAX_RECORD_BYTES {
+            return self.push(&too_long(record));
+        }
+        if self.batch.payload.len() >= wal::BATCH_BYTES {
+            self.flush()?;
+        }
+        if self.batch.n_records == 0 {
+            self.begin_batch()?;
+        }
+        let open = self.open.as_mut();
+        let open =
+            open.expect("a batch begins in an open segment and is written before it is sealed");
+        open.encoder.record(&mut self.batch.payload, record);
+        self.batch.n_records += 1;
+        open.first = Some(open.first.map_or(record.at, |first| first.min(record.at)));
+        Ok(())
+    }
+
+    /// Sees to it that a whole batch fits into the open segment.
+    fn begin_batch(&mut self) -> Result<(), StoreError> {
+        const BATCH: u64 = (wal::FRAME_BYTES + wal::MAX_BATCH_BYTES) as u64;
+        let full = |open: &OpenSegment| open.bytes + BATCH > self.limits.segment_bytes;
+        if self.open.as_ref().is_some_and(full) {
+            self.seal()?;
+        }
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => self.begin_segment()?,
+        };
+        let open = self.open.insert(open);
+        let full = open.block_records >= wal::BLOCK_RECORDS || open.block_bytes >= wal::BLOCK_BYTES;
+        self.batch.begins_block = full || open.block_records == 0;
+        if full {
+            (open.block_records, open.block_bytes) = (0, 0);
+        }
+        if self.batch.begins_block {
+            open.encoder.begin_block();
+        }
+        Ok(())
+    }
+
+    /// Writes the batch. When that fails it stays, to be written by the next call.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let Some(open) = &mut self.open else {
+            return Ok(());
+        };
+        if self.batch.n_records == 0 {
+            return Ok(());
+        }
+        let batch = &mut self.batch;
+        let frame = wal::frame(&batch.payload, batch.n_records, batch.begins_block);
+        self.ledger
+            .write_at((&open.file, &open.path), open.bytes, &frame)?;
+        open.bytes += frame.len() as u64;
+        open.block_bytes += frame.len() as u64;
+        open.block_records += batch.n_records;
+        self.n_kept += batch.n_callers;
+        batch.payload.clear();
+        (batch.n_records, batch.n_callers) = (0, 0);
+        Ok(())
+    }
+
+    fn fsync(&mut self, now: Moment) -> Result<(), StoreError> {
+        if let Some(open) = &self.open {
+            open.file
+                .sync_data()
+                .map_err(StoreError::io("sync", &open.path))?;
+        }
+        self.last_fsync = Some(now);
+        self.n_durable = self.n_kept;
+        Ok(())
+    }
+
+    /// Makes gaps of what the disk has cost.
+    fn speak_of_losses(&mut self, now: Moment) -> Result<(), StoreError> {
+        for lost in std::mem::take(&mut self.ledger.lost_to_disk) {
+            let text = format!(
+                "the disk is full: records from {} to {} ns after boot were dropped to make room",
+                lost.from_ns, lost.to_ns
+            );
+            self.push(&store_gap(now, Gap::new(SENSOR, Why::Lost(0), text)))?;
+        }
+        if self.n_refused > 0 {
+            let text = format!(
+                "{} records until {} ns after boot found no room and were not kept",
+                self.n_refused,
+                now.as_ns()
+            );
+            let gap = Gap::new(SENSOR, Why::Lost(self.n_refused), text);
+            self.push(&store_gap(now, gap))?;
+            self.n_refused = 0;
+        }
+        self.flush()
+    }
+
+    /// Makes the open segment into a sealed one. The batch must be written.
+    fn seal(&mut self) -> Result<(), StoreError> {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let file = File::open(&open.path).map_err(StoreError::io("open", &open.path))?;
+        let log = Log::scan(file).map_err(StoreError::io("read", &open.path))?;
+        let Some((from_ns, to_ns)) = log.as_ref().and_then(Log::span_ns) else {
+            return Ok(());
+        };
+        let mut segment = Segment {
+            sequence: open.sequence,
+            from_ns,
+            to_ns,
+            bytes: 0,
+        };
+        let tmp = self.dir.join(open::SEALING_TMP);
+        let before = (self.ledger.kept_bytes, self.wall);
+        let sealed = log.map_or(Ok(()), |log| self.write_sealed(log, &tmp, &segment));
+        segment.bytes = self.ledger.kept_bytes.saturating_sub(before.0);
+        self.ledger.kept_bytes = before.0;
+        if let Err(error) = sealed {
+            self.wall = before.1;
+            let _ = fs::remove_file(&tmp);
+            return Err(error);
+        }
+        self.ledger.segments.push(segment);
+        self.open = None;
+        self.n_durable = self.n_kept;
+        Ok(())
+    }
+
+    fn write_sealed(
+        &mut self,
+        mut log: Log,
+        tmp: &Path,
+        segment: &Segment,
+    ) -> Result<(), StoreError> {
+        let file = File::create(tmp).map_err(StoreError::io("create", tmp))?;
+        let mut sealer = Sealer::new(&mut self.ledger, (&file, tmp), &mut self.wall)?;
+        for block in log.blocks.clone() {
+            let rows = log.rows(&block).map_err(StoreError::io("read", tmp))?;
+            sealer.block(rows)?;
+        }
+        sealer.finish()?;
+        file.sync_all().map_err(StoreError::io("sync", tmp))?;
+        open::rename(tmp, &self.ledger.path(segment))
+    }
+
+    fn remove_log(&mut self) -> Result<(), StoreError> {
+        let path = self.dir.join("records").join(wal::FILE);
+        let bytes = fs::metadata(&path).map_or(0, |file| file.len());
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::io("remove", &path)(error));
+            }
+            _ => {}
+        }
+        self.ledger.kept_bytes = self.ledger.kept_bytes.saturating_sub(bytes);
+        self.open = None;
+        Ok(())
+    }
+}
+
+fn store_gap(at: Moment, gap: Gap) -> Record {
+    Record {
+        at,
+        sensor: SENSOR.into(),
+        subject: Subject::node(),
+        body: Body::Gap(gap),
+    }
+}
+
+fn too_long(record: &Record) -> Record {
+    let sensor: String = record.sensor.chars().take(64).collect();
+    let what = record.fact().map_or("a gap", |fact| fact.name);
+    let text = format!(
+        "a record of sensor {sensor} about {what} is longer than {} bytes and was not kept",
+        wal::MAX_RECORD_BYTES
+    );
+    store_gap(record.at, Gap::new(SENSOR, Why::Malformed, text))
+}

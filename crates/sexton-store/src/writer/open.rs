@@ -1,0 +1,205 @@
+//! Begins a bundle, or goes on with one that was left, however it was left.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::Record;
+
+use super::{Batch, BundleWriter, OpenSegment, store_gap};
+use crate::SENSOR;
+use crate::error::StoreError;
+use crate::ledger::{Ledger, bytes_under};
+use crate::lock::Lock;
+use crate::meta::{self, Limits, Meta, Node};
+use crate::seal::WallOffset;
+use crate::wal::{self, Encoder, Log};
+
+/// Files in the making; each is renamed once it is whole, and removed if it never was.
+pub(super) const SEALING_TMP: &str = "records/sealing.tmp";
+pub(super) const RAW_TMP: &str = "raw.tmp";
+const WAL_TMP: &str = "records/current.wal.tmp";
+const META_TMP: &str = "bundle.json.tmp";
+
+impl BundleWriter {
+    /// Begins a bundle in this folder, or goes on with the one that is there.
+    ///
+    /// A log that a killed writer left is cut after its last whole batch and continued;
+    /// a gap says from when to when nothing was recorded.
+    pub fn create(dir: &Path, limits: Limits, node: Node, now: Moment) -> Result<Self, StoreError> {
+        limits.check()?;
+        for folder in [dir.join("records"), dir.join("raw")] {
+            fs::create_dir_all(&folder).map_err(StoreError::io("create", &folder))?;
+        }
+        let lock = Lock::take(dir)?;
+        let meta = Meta::read(dir)?;
+        if let Some(meta) = &meta
+            && meta.node.boot_id != node.boot_id
+        {
+            return Err(StoreError::OtherBoot {
+                dir: dir.to_owned(),
+                theirs: meta.node.boot_id.clone(),
+                ours: node.boot_id,
+            });
+        }
+        for tmp in [SEALING_TMP, RAW_TMP, WAL_TMP, META_TMP] {
+            let _ = fs::remove_file(dir.join(tmp));
+        }
+        let mut ledger = Ledger::new(dir, limits.max_bytes)?;
+        ledger.make_room(0)?;
+        if meta.is_none() {
+            let json = Meta::new(node, now).to_json();
+            write_whole(
+                &mut ledger,
+                &dir.join(META_TMP),
+                &dir.join(meta::FILE),
+                &json,
+            )?;
+        }
+        let raw = dir.join("raw");
+        let mut writer = Self {
+            dir: dir.to_owned(),
+            limits,
+            ledger,
+            open: None,
+            next_sequence: 1,
+            batch: Batch::default(),
+            raw_bytes: bytes_under(&raw).map_err(StoreError::io("list", &raw))?,
+            n_kept: 0,
+            n_durable: 0,
+            n_refused: 0,
+            last_fsync: None,
+            wall: WallOffset::default(),
+            _lock: lock,
+        };
+        writer.recover(now)?;
+        Ok(writer)
+    }
+
+    /// Takes over what an earlier writer left.
+    fn recover(&mut self, now: Moment) -> Result<(), StoreError> {
+        let sealed = self.ledger.segments.last().cloned();
+        let sealed_sequence = sealed.as_ref().map_or(0, |last| last.sequence);
+        self.next_sequence = sealed_sequence + 1;
+        let path = self.log_path();
+        let file = match OpenOptions::new().read(true).write(true).open(&path) {
+            Ok(file) => Some(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(StoreError::io("open", &path)(error)),
+        };
+        let killed = file.is_some();
+        let log = match file {
+            Some(file) => Log::scan(file).map_err(StoreError::io("read", &path))?,
+            None => None,
+        };
+        // A log of a segment that is sealed was about to be replaced.
+        let log = log.filter(|log| log.sequence > sealed_sequence);
+        let span = log.as_ref().and_then(Log::span_ns);
+        let last_ns = span.map(|(_, to)| to).max(sealed.map(|last| last.to_ns));
+        let n_torn = match log {
+            Some(log) => self.continue_log(log, &path)?,
+            None => 0,
+        };
+        if let Some(last_ns) = last_ns {
+            self.push(&pause(Moment::from_ns(last_ns), now, killed, n_torn))?;
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Cuts what is torn; so many records were in it, as far as that can be known.
+    fn continue_log(&mut self, log: Log, path: &Path) -> Result<u64, StoreError> {
+        let torn = log.torn;
+        let (sequence, bytes, span) = (log.sequence, log.end, log.span_ns());
+        let (file, encoder) = log.into_writer();
+        if let Some(torn) = torn {
+            file.set_len(bytes).map_err(StoreError::io("cut", path))?;
+            self.ledger.kept_bytes = self.ledger.kept_bytes.saturating_sub(torn.bytes);
+        }
+        self.next_sequence = sequence + 1;
+        self.open = Some(OpenSegment {
+            file,
+            path: path.to_owned(),
+            sequence,
+            bytes,
+            first: span.map(|(from, _)| Moment::from_ns(from)),
+            encoder,
+            block_records: 0,
+            block_bytes: 0,
+        });
+        Ok(torn.map_or(0, |torn| torn.n_records))
+    }
+
+    /// Replaces the log of a sealed segment by a new, empty one.
+    pub(super) fn begin_segment(&mut self) -> Result<OpenSegment, StoreError> {
+        let path = self.log_path();
+        let tmp = self.dir.join(WAL_TMP);
+        let sequence = self.next_sequence;
+        let old_bytes = fs::metadata(&path).map_or(0, |file| file.len());
+        let header = wal::file_header(sequence);
+        write_whole(&mut self.ledger, &tmp, &path, &header)?;
+        self.ledger.kept_bytes = self.ledger.kept_bytes.saturating_sub(old_bytes);
+        self.next_sequence += 1;
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        Ok(OpenSegment {
+            file: file.map_err(StoreError::io("open", &path))?,
+            path,
+            sequence,
+            bytes: wal::HEADER_BYTES,
+            first: None,
+            encoder: Encoder::default(),
+            block_records: 0,
+            block_bytes: 0,
+        })
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.dir.join("records").join(wal::FILE)
+    }
+}
+
+/// Says that nothing was recorded for a time.
+fn pause(last: Moment, now: Moment, killed: bool, n_torn: u64) -> Record {
+    let (from, to) = (last.as_ns(), now.as_ns());
+    let gap = if killed {
+        let text = format!(
+            "the recorder was killed: what it saw from {from} to {to} ns after boot and had not yet written is lost"
+        );
+        Gap::new(SENSOR, Why::Lost(n_torn), text)
+    } else {
+        let text = format!("nothing was recorded from {from} to {to} ns after boot");
+        Gap::new(SENSOR, Why::Vanished, text)
+    };
+    store_gap(last, gap)
+}
+
+/// Writes a small file so that it is there whole or not at all.
+pub(super) fn write_whole(
+    ledger: &mut Ledger,
+    tmp: &Path,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), StoreError> {
+    let before = ledger.kept_bytes;
+    let write = |ledger: &mut Ledger| {
+        let file = File::create(tmp).map_err(StoreError::io("create", tmp))?;
+        ledger.write_at((&file, tmp), 0, bytes)?;
+        file.sync_all().map_err(StoreError::io("sync", tmp))?;
+        rename(tmp, path)
+    };
+    write(ledger).inspect_err(|_| {
+        ledger.kept_bytes = before;
+        let _ = fs::remove_file(tmp);
+    })
+}
+
+/// Gives a whole file its name, for good.
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(StoreError::io("rename", from))?;
+    let folder = to.parent().unwrap_or(to);
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(StoreError::io("sync", folder))
+}

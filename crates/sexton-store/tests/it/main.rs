@@ -1,0 +1,10 @@
+//! The store through its public face: real folders, real kills, real damage.
+
+#![cfg(test)]
+
+mod damage;
+mod kill;
+mod python;
+mod replay;
+mod retention;
+mod support;

@@ -1,0 +1,85 @@
+//! Records and bundles for tests.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sexton_model::fact::Fact;
+use sexton_model::fact::sexton::{SEXTON_CLOCK_JUMP, SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_store::{BundleWriter, Limits, Node, StoreError};
+
+pub(crate) static POLL: &Fact = &SEXTON_POLL_NS;
+pub(crate) static WALL: &Fact = &SEXTON_WALL_CLOCK_NS;
+pub(crate) static JUMP: &Fact = &SEXTON_CLOCK_JUMP;
+
+pub(crate) fn node() -> Node {
+    Node {
+        name: "node-1".into(),
+        kernel: "6.8.0".into(),
+        boot_id: "0f".into(),
+    }
+}
+
+pub(crate) fn limits(max_bytes: u64) -> Limits {
+    Limits {
+        max_bytes,
+        max_age: Duration::from_secs(1 << 40),
+        segment_bytes: Limits::MIN_SEGMENT_BYTES,
+        segment_age: Duration::from_secs(1 << 40),
+    }
+}
+
+pub(crate) fn at(ns: u64) -> Moment {
+    Moment::from_ns(ns)
+}
+
+pub(crate) fn create(dir: &Path, limits: Limits, now: u64) -> Result<BundleWriter, StoreError> {
+    BundleWriter::create(dir, limits, node(), at(now))
+}
+
+pub(crate) fn sample(ns: u64, subject: &str, fact: &'static Fact, value: f64) -> Record {
+    Record {
+        at: at(ns),
+        sensor: "test".into(),
+        subject: Subject::new(SubjectKind::Cgroup, subject),
+        body: Body::Sample { fact, value },
+    }
+}
+
+pub(crate) fn event(ns: u64, details: &[(&'static str, &str)]) -> Record {
+    let details = details
+        .iter()
+        .map(|(key, value)| ((*key).into(), (*value).to_owned()));
+    Record {
+        at: at(ns),
+        sensor: "test".into(),
+        subject: Subject::node(),
+        body: Body::Event {
+            fact: JUMP,
+            details: details.collect(),
+        },
+    }
+}
+
+pub(crate) fn gap(ns: u64, blind: &'static str, why: Why) -> Record {
+    Record {
+        at: at(ns),
+        sensor: "test".into(),
+        subject: Subject::node(),
+        body: Body::Gap(Gap::new(blind, why, "nothing to see").with_remedy("look again")),
+    }
+}
+
+/// Values of a few cgroups that wander, so that segments fill with something.
+pub(crate) fn busy(seed: u64, n: u64) -> Vec<Record> {
+    (seed..seed + n)
+        .map(|i| {
+            let mixed = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let name = format!("/kubepods/pod{}", mixed >> 60);
+            sample(i * 1000, &name, POLL, (mixed >> 20) as f64 / 7.0)
+        })
+        .collect()
+}
