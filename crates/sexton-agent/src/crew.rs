@@ -1,0 +1,366 @@
+//! Sensors at work, each on a thread of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use sexton_host::{Host, clock};
+use sexton_model::fact::sexton::SEXTON_POLL_NS;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Record, Sink};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_sensors::{Sensor, SensorSpec};
+
+use crate::clock::ClockWatch;
+
+/// Batches that may wait to be collected. A collector that falls behind slows the
+/// sensors down; it never makes them fill memory.
+const WAITING: usize = 64;
+
+/// How long to wait for sensors to end before they are left to the end of the process.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A sensor of the crew and its beat.
+#[derive(Clone, Copy)]
+pub struct Member {
+    /// The sensor.
+    pub spec: &'static SensorSpec,
+    /// How often it is polled.
+    pub every: Duration,
+}
+
+impl Member {
+    /// A sensor on its own beat.
+    pub fn new(spec: &'static SensorSpec) -> Self {
+        Self {
+            spec,
+            every: spec.every,
+        }
+    }
+}
+
+/// Sensors at work.
+pub struct Crew {
+    posts: Vec<Post>,
+    records: Receiver<Vec<Record>>,
+    stop: Arc<Stop>,
+    clock: ClockWatch,
+}
+
+/// One sensor's place in the crew.
+struct Post {
+    spec: &'static SensorSpec,
+    /// When the poll under way began, in ns of our clock; 0 between polls.
+    polling_since: Arc<AtomicU64>,
+    late: bool,
+    thread: JoinHandle<()>,
+}
+
+impl Crew {
+    /// Puts these sensors to work.
+    pub fn start(host: &Arc<Host>, members: &[Member]) -> Self {
+        let stop = Arc::new(Stop::default());
+        let (send, records) = sync_channel(WAITING);
+        let posts = members
+            .iter()
+            .map(|member| post(*member, host, &send, &stop))
+            .collect();
+        Self {
+            posts,
+            records,
+            stop,
+            clock: ClockWatch::default(),
+        }
+    }
+
+    /// What came in within this time, and the gaps of sensors that are late.
+    pub fn collect(&mut self, time: Duration) -> Vec<Record> {
+        let until = Instant::now() + time;
+        let mut collected = self.clock.look(clock::now(), clock::wall_ns());
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.records.recv_timeout(left) {
+                Ok(records) => collected.extend(records),
+                Err(RecvTimeoutError::Timeout) => break,
+                // All have been benched; there is nothing to wait for.
+                Err(RecvTimeoutError::Disconnected) => {
+                    thread::sleep(left);
+                    break;
+                }
+            }
+        }
+        collected.extend(self.late_ones());
+        collected
+    }
+
+    /// Ends the work and hands over what is left.
+    pub fn stop(self) -> Vec<Record> {
+        self.stop.set();
+        let until = Instant::now() + FAREWELL;
+        let mut left = Vec::new();
+        while Instant::now() < until && self.posts.iter().any(|post| !post.thread.is_finished()) {
+            left.extend(
+                self.records
+                    .recv_timeout(Duration::from_millis(20))
+                    .unwrap_or_default(),
+            );
+        }
+        left.extend(self.records.try_iter().flatten());
+        left
+    }
+
+    /// A gap for each sensor that has just passed its deadline.
+    fn late_ones(&mut self) -> Vec<Record> {
+        let now = clock::now();
+        let mut gaps = Vec::new();
+        for post in &mut self.posts {
+            let since = post.polling_since.load(Ordering::Relaxed);
+            let took = now.since(Moment::from_ns(since));
+            let late = since != 0 && took > post.spec.deadline;
+            if late && !post.late {
+                let limit = post.spec.deadline;
+                let text = format!(
+                    "sensor {} has not answered for {took:.1?}; it may take {limit:.1?}",
+                    post.spec.name
+                );
+                gaps.extend(gap(
+                    post.spec.name,
+                    now,
+                    Gap::new(post.spec.name, Why::Overrun, text),
+                ));
+            }
+            post.late = late;
+        }
+        gaps
+    }
+}
+
+impl std::fmt::Debug for Crew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.posts.iter().map(|post| post.spec.name).collect();
+        f.debug_struct("Crew")
+            .field("sensors", &names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A flag that sleepers wake up for.
+#[derive(Default)]
+struct Stop {
+    set: AtomicBool,
+    lock: Mutex<()>,
+    bell: Condvar,
+}
+
+impl Stop {
+    fn set(&self) {
+        self.set.store(true, Ordering::SeqCst);
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bell.notify_all();
+    }
+
+    fn is_set(&self) -> bool {
+        self.set.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps, but not beyond the end of the work.
+    fn sleep(&self, time: Duration) {
+        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_set() {
+            drop(self.bell.wait_timeout(held, time));
+        }
+    }
+}
+
+fn post(
+    member: Member,
+    host: &Arc<Host>,
+    send: &SyncSender<Vec<Record>>,
+    stop: &Arc<Stop>,
+) -> Post {
+    let polling_since = Arc::new(AtomicU64::new(0));
+    let shift = Shift {
+        member,
+        host: Arc::clone(host),
+        send: send.clone(),
+        stop: Arc::clone(stop),
+        polling_since: Arc::clone(&polling_since),
+    };
+    Post {
+        spec: member.spec,
+        polling_since,
+        late: false,
+        thread: thread::spawn(move || shift.work()),
+    }
+}
+
+/// What one thread works with.
+struct Shift {
+    member: Member,
+    host: Arc<Host>,
+    send: SyncSender<Vec<Record>>,
+    stop: Arc<Stop>,
+    polling_since: Arc<AtomicU64>,
+}
+
+impl Shift {
+    fn work(self) {
+        let name = self.member.spec.name;
+        let mut sensor = match self.guarded(|| (self.member.spec.open)(&self.host)) {
+            Ok(Ok(sensor)) => sensor,
+            Ok(Err(why)) | Err(why) => return self.tell(gap(name, clock::now(), why)),
+        };
+        let mut next = Instant::now();
+        while !self.stop.is_set() {
+            match self.poll(sensor.as_mut()) {
+                Ok(records) => self.tell(records),
+                // Benched: a sensor that panicked is in no known state.
+                Err(why) => return self.tell(gap(name, clock::now(), why)),
+            }
+            next = beat_after(next, self.member.every, Instant::now());
+            self.stop
+                .sleep(next.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn poll(&self, sensor: &mut dyn Sensor) -> Result<Vec<Record>, Gap> {
+        let spec = self.member.spec;
+        let began = clock::now();
+        let mut out = Sink::new(spec.name, began);
+        self.guarded(|| sensor.poll(&self.host, &mut out))?;
+        let took = clock::now().since(began);
+        out.sample(
+            &Subject::new(SubjectKind::Sensor, spec.name),
+            &SEXTON_POLL_NS,
+            took.as_nanos() as f64,
+        );
+        Ok(out.into_records())
+    }
+
+    /// Does some work of the sensor with the clock running; a panic is a gap.
+    fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T, Gap> {
+        let name = self.member.spec.name;
+        self.polling_since
+            .store(clock::now().as_ns(), Ordering::Relaxed);
+        let done = catch_unwind(AssertUnwindSafe(work));
+        self.polling_since.store(0, Ordering::Relaxed);
+        done.map_err(|_| Gap::new(name, Why::Bug, format!("sensor {name} panicked and is out")))
+    }
+
+    fn tell(&self, records: Vec<Record>) {
+        // Nobody collects any more: the work is over.
+        self.send.send(records).ok();
+    }
+}
+
+/// The next beat. Beats that were missed are left out, not made up for.
+fn beat_after(last: Instant, every: Duration, now: Instant) -> Instant {
+    let due = last + every;
+    if due > now { due } else { now }
+}
+
+fn gap(sensor: &'static str, now: Moment, gap: Gap) -> Vec<Record> {
+    let mut out = Sink::new(sensor, now);
+    out.gap(&Subject::new(SubjectKind::Sensor, sensor), gap);
+    out.into_records()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sexton_model::fact::memcg::MEMCG_LIVE;
+    use sexton_model::record::Body;
+
+    fn spec(open: fn(&Host) -> Result<Box<dyn Sensor>, Gap>) -> &'static SensorSpec {
+        Box::leak(Box::new(SensorSpec {
+            name: "test",
+            watches: "nothing",
+            emits: &[],
+            every: Duration::from_millis(10),
+            deadline: Duration::from_millis(50),
+            examine: |_| Vec::new(),
+            open,
+        }))
+    }
+
+    /// A sensor that does this at every poll.
+    struct Does(fn(&mut Sink));
+
+    impl Sensor for Does {
+        fn poll(&mut self, _: &Host, out: &mut Sink) {
+            (self.0)(out);
+        }
+    }
+
+    /// Runs a crew of this one sensor for a while.
+    fn run(open: fn(&Host) -> Result<Box<dyn Sensor>, Gap>) -> Vec<Record> {
+        let host = Arc::new(Host::live().expect("a mount table"));
+        let mut crew = Crew::start(&host, &[Member::new(spec(open))]);
+        let mut records = crew.collect(Duration::from_millis(200));
+        records.extend(crew.stop());
+        records
+    }
+
+    fn gaps(records: &[Record]) -> Vec<&Why> {
+        let gaps = records.iter().filter_map(|record| match &record.body {
+            Body::Gap(gap) => Some(&gap.why),
+            _ => None,
+        });
+        gaps.collect()
+    }
+
+    #[test]
+    fn a_sensor_is_polled_on_its_beat() {
+        let records = run(|_| {
+            Ok(Box::new(Does(|out| {
+                out.sample(&Subject::node(), &MEMCG_LIVE, 7.0)
+            })))
+        });
+        let n = records
+            .iter()
+            .filter(|record| record.value() == Some(7.0))
+            .count();
+        assert!(
+            (5..=25).contains(&n),
+            "{n} polls in 200 ms at one each 10 ms"
+        );
+        assert!(gaps(&records).is_empty());
+        assert!(
+            records
+                .iter()
+                .any(|record| record.fact() == Some(&SEXTON_POLL_NS))
+        );
+    }
+
+    #[test]
+    fn a_stuck_sensor_is_one_gap() {
+        let records = run(|_| {
+            Ok(Box::new(Does(|_| {
+                thread::sleep(Duration::from_millis(400))
+            })))
+        });
+        assert_eq!(gaps(&records), [&Why::Overrun]);
+    }
+
+    #[test]
+    fn a_panicking_sensor_is_benched() {
+        let records = run(|_| Ok(Box::new(Does(|_| panic!("as this test wants")))));
+        // Printing where it panicked may take longer than its deadline; that is told, too.
+        let gaps = gaps(&records);
+        assert_eq!(
+            gaps.iter().filter(|why| **why == &Why::Bug).count(),
+            1,
+            "{gaps:?}"
+        );
+    }
+
+    #[test]
+    fn a_sensor_that_cannot_run_says_why() {
+        let records = run(|_| Err(Gap::new("test", Why::Unsupported, "not here")));
+        assert_eq!(gaps(&records), [&Why::Unsupported]);
+    }
+}

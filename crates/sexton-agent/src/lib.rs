@@ -1,0 +1,12 @@
+//! The loop: runs sensors, each on its own beat and within its deadline.
+//!
+//! Every sensor has a thread of its own. A stuck one costs its own records and a gap
+//! that says so, never those of the others; one that panics is benched.
+
+mod clock;
+mod crew;
+mod recorder;
+
+pub use clock::ClockWatch;
+pub use crew::{Crew, Member};
+pub use recorder::{Progress, RecordError, Recorder};

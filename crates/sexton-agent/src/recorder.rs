@@ -1,0 +1,145 @@
+//! Keeps what a crew says in a bundle.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sexton_host::{Host, HostError, clock, machine};
+use sexton_model::gap::Gap;
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::SubjectKind;
+use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
+
+use crate::crew::{Crew, Member};
+
+/// Files that say what a node is, kept as they are. Not the kernel's command line, which
+/// may hold secrets: the `host` sensor tells what matters of it.
+const RAW: [&str; 3] = ["/etc/os-release", "/proc/cgroups", "/proc/self/mountinfo"];
+
+/// How often what was recorded is made safe. What a kill may cost.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// Why a recording could not begin or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The node does not say which one it is.
+    #[error("cannot tell which node this is")]
+    Node(#[source] HostError),
+    /// The bundle could not be written.
+    #[error("cannot record")]
+    Store(#[source] StoreError),
+}
+
+/// How far a recording is.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    /// Records kept so far.
+    pub n_records: u64,
+    /// Size of the bundle.
+    pub bytes: u64,
+    /// Sensors that see nothing now, and why.
+    pub blind: BTreeMap<String, String>,
+}
+
+/// A recording under way.
+#[derive(Debug)]
+pub struct Recorder {
+    crew: Crew,
+    writer: BundleWriter,
+    progress: Progress,
+    synced: Instant,
+}
+
+impl Recorder {
+    /// Begins one, or continues one of this boot.
+    pub fn start(
+        host: &Arc<Host>,
+        members: &[Member],
+        folder: &Path,
+        limits: Limits,
+    ) -> Result<Self, RecordError> {
+        let node = Node {
+            name: machine::host_name(host).map_err(RecordError::Node)?,
+            kernel: machine::kernel_release(host).map_err(RecordError::Node)?,
+            boot_id: machine::boot_id(host).map_err(RecordError::Node)?,
+        };
+        let mut writer =
+            BundleWriter::create(folder, limits, node, clock::now()).map_err(RecordError::Store)?;
+        keep_raw(host, &mut writer)?;
+        let crew = Crew::start(host, members);
+        Ok(Self {
+            crew,
+            writer,
+            progress: Progress::default(),
+            synced: Instant::now(),
+        })
+    }
+
+    /// Records for a while.
+    pub fn step(&mut self, time: Duration) -> Result<&Progress, RecordError> {
+        let records = self.crew.collect(time);
+        keep(&mut self.writer, &mut self.progress, &records)?;
+        if self.synced.elapsed() >= SYNC_EVERY {
+            self.writer.sync(clock::now()).map_err(RecordError::Store)?;
+            self.writer
+                .seal_if_due(clock::now())
+                .map_err(RecordError::Store)?;
+            self.synced = Instant::now();
+        }
+        Ok(&self.progress)
+    }
+
+    /// Ends it: everything is sealed.
+    pub fn finish(self) -> Result<(Summary, Progress), RecordError> {
+        let Self {
+            crew,
+            mut writer,
+            mut progress,
+            ..
+        } = self;
+        keep(&mut writer, &mut progress, &crew.stop())?;
+        let summary = writer.finish(clock::now()).map_err(RecordError::Store)?;
+        Ok((summary, progress))
+    }
+}
+
+fn keep(
+    writer: &mut BundleWriter,
+    progress: &mut Progress,
+    records: &[Record],
+) -> Result<(), RecordError> {
+    writer.append(records).map_err(RecordError::Store)?;
+    progress.n_records += records.len() as u64;
+    progress.bytes = writer.bytes();
+    for record in records {
+        progress.note(record);
+    }
+    Ok(())
+}
+
+impl Progress {
+    /// A sensor that says a gap about itself is blind until it says something else.
+    fn note(&mut self, record: &Record) {
+        match &record.body {
+            Body::Gap(Gap { text, .. }) if record.subject.kind == SubjectKind::Sensor => {
+                self.blind.insert(record.sensor.to_string(), text.clone());
+            }
+            Body::Sample { .. } | Body::Event { .. } if !self.blind.is_empty() => {
+                self.blind.remove(record.sensor.as_ref());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A file that is not there, or not ours to read, is left out: rules see that it is.
+fn keep_raw(host: &Host, writer: &mut BundleWriter) -> Result<(), RecordError> {
+    for path in RAW {
+        if let Ok(content) = host.read(path) {
+            let name = Path::new(path.trim_start_matches('/'));
+            writer.add_raw(name, &content).map_err(RecordError::Store)?;
+        }
+    }
+    Ok(())
+}
