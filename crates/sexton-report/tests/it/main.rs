@@ -1,0 +1,4 @@
+//! What people and programs get to see.
+
+mod doctor;
+mod zombies;

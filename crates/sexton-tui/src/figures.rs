@@ -1,0 +1,194 @@
+//! Figures of a window: what the panels say, before it is put into words.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sexton_model::moment::Moment;
+use sexton_model::origin::pattern_component;
+use sexton_model::record::Record;
+
+use crate::history::{History, Window};
+use crate::names::Shown;
+
+/// Growth is taken over this long at most.
+const GROWTH_OVER: Duration = Duration::from_secs(3600);
+
+/// Over less than this it would be noise made a hundred times larger.
+const GROWTH_LEAST: Duration = Duration::from_secs(60);
+
+/// Stands for the unit of what has none.
+const NO_UNIT: &str = "no unit";
+
+/// One core in a window.
+pub(crate) struct Core {
+    pub(crate) number: u32,
+    /// From the oldest to the newest: the worst second of each, from 0 to 1.
+    pub(crate) cells: Vec<Option<f64>>,
+    /// Its last known second.
+    pub(crate) now: Option<f64>,
+    /// Its worst second.
+    pub(crate) worst: Option<f64>,
+}
+
+/// The cores in a window, by number, in so many cells each. Cells begin at multiples of
+/// their length, so that they move but do not change as time goes on.
+pub(crate) fn cores(history: &History, window: Window, n_cells: usize) -> Vec<Core> {
+    let cell_ms = (window.to.since(window.from).as_millis() as u64)
+        .div_ceil(n_cells.max(1) as u64)
+        .max(1);
+    let last = window.to.as_ns() / 1_000_000 / cell_ms;
+    let place = |ms: u64| (ms / cell_ms + n_cells as u64).checked_sub(last + 1);
+    let line = |(number, strip): (&u32, &crate::history::Strip)| {
+        let mut cells = vec![None; n_cells];
+        let mut now = None;
+        for (second, mean) in strip.means(window) {
+            now = Some(mean);
+            let begin = place(second * 1000).unwrap_or(0);
+            let Some(end) = place(second * 1000 + 999) else {
+                continue;
+            };
+            for at in begin..=end.min((n_cells as u64).saturating_sub(1)) {
+                if let Some(cell) = cells.get_mut(at as usize) {
+                    *cell = Some(f64::max(cell.unwrap_or(0.0), mean));
+                }
+            }
+        }
+        let means = strip.means(window).map(|(_, mean)| mean);
+        Core {
+            number: *number,
+            cells,
+            now,
+            worst: means.reduce(f64::max),
+        }
+    };
+    history.cores.iter().map(line).collect()
+}
+
+/// How fast something grows.
+pub(crate) struct Growth {
+    pub(crate) per_hour: f64,
+    pub(crate) over: Duration,
+}
+
+/// How fast dying cgroups pile up, by the last hour before the end of the window.
+pub(crate) fn growth(history: &History, window: Window) -> Option<Growth> {
+    let ns = GROWTH_OVER.as_nanos() as u64;
+    let from = Moment::from_ns(window.to.as_ns().saturating_sub(ns));
+    let hour = Window { from, ..window };
+    let dying = history.series(Shown::Dying);
+    let (first, last) = (dying.within(hour).next()?, dying.last(hour)?);
+    let over = last.at.since(first.at);
+    (over >= GROWTH_LEAST).then(|| Growth {
+        per_hour: (last.last - first.last) * 3600.0 / over.as_secs_f64(),
+        over,
+    })
+}
+
+/// What a unit did in a window.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Unit {
+    pub(crate) name: String,
+    pub(crate) n_starts: u64,
+    pub(crate) n_failures: u64,
+    pub(crate) n_births: u64,
+}
+
+/// The units that did anything, the busiest first. A burst of births is told by the
+/// pattern of the paths, not by unit.
+pub(crate) fn units(history: &History, window: Window) -> Vec<Unit> {
+    let mut units: BTreeMap<String, Unit> = BTreeMap::new();
+    let mut of = |name: String, count: &dyn Fn(&mut Unit)| {
+        count(units.entry(name).or_default());
+    };
+    for (shown, record) in history.events(window) {
+        let n = n_of(record);
+        let name = || record.subject.name.to_string();
+        match shown {
+            Shown::UnitStarted => of(name(), &|unit| unit.n_starts += n),
+            Shown::UnitFailed => of(name(), &|unit| unit.n_failures += 1),
+            Shown::CgroupBorn => of(parent(record), &|unit| unit.n_births += 1),
+            Shown::CgroupBurst if is_birth(record) => {
+                let pattern = record.detail("pattern").unwrap_or(NO_UNIT);
+                of(pattern.to_owned(), &|unit| unit.n_births += n);
+            }
+            _ => {}
+        }
+    }
+    let mut units: Vec<Unit> = units
+        .into_iter()
+        .map(|(name, unit)| Unit { name, ..unit })
+        .collect();
+    units.sort_by_key(|unit| std::cmp::Reverse(unit.n_starts + unit.n_failures + unit.n_births));
+    units
+}
+
+/// How many cgroups were made in a window.
+pub(crate) fn n_births(history: &History, window: Window) -> u64 {
+    let births = |(shown, record): (Shown, &Record)| match shown {
+        Shown::CgroupBorn => 1,
+        Shown::CgroupBurst if is_birth(record) => n_of(record),
+        _ => 0,
+    };
+    history.events(window).map(births).sum()
+}
+
+/// Whether a burst is one of births.
+fn is_birth(burst: &Record) -> bool {
+    burst.detail("what") == Some("cgroup_born")
+}
+
+/// One event may stand for more than one.
+fn n_of(record: &Record) -> u64 {
+    let n = record.detail("n").and_then(|n| n.parse().ok());
+    n.unwrap_or(1)
+}
+
+/// The unit that a birth leads back to: its maker's, unless systemd made it for the unit
+/// that it belongs to.
+fn parent(record: &Record) -> String {
+    let maker = record
+        .detail("creator_unit")
+        .filter(|unit| *unit != "init.scope");
+    let unit = maker.or_else(|| record.detail("unit"));
+    unit.map_or_else(|| NO_UNIT.into(), nameless)
+}
+
+/// A name without its random parts if it is a scope: that of a container is one of many.
+fn nameless(name: &str) -> String {
+    if !name.ends_with(".scope") {
+        return name.to_owned();
+    }
+    let pattern = pattern_component(name.as_bytes());
+    String::from_utf8_lossy(&pattern).into_owned()
+}
+
+/// The same blindness, told once or many times.
+pub(crate) struct Blindness {
+    pub(crate) sensor: String,
+    pub(crate) why: String,
+    pub(crate) text: String,
+    pub(crate) remedy: Option<String>,
+    pub(crate) n: u64,
+    /// When it was told last.
+    pub(crate) at: Moment,
+}
+
+/// What could not be seen up to the end of a window, by sensor.
+pub(crate) fn gaps(history: &History, window: Window) -> Vec<Blindness> {
+    let mut known: BTreeMap<(String, String), Blindness> = BTreeMap::new();
+    for blind in history.gaps(window) {
+        let gap = &blind.gap;
+        let entry = known
+            .entry((gap.sensor.to_string(), gap.text.clone()))
+            .or_insert_with(|| Blindness {
+                sensor: gap.sensor.to_string(),
+                why: gap.why.to_string(),
+                text: gap.text.clone(),
+                remedy: gap.remedy.clone(),
+                n: 0,
+                at: blind.at,
+            });
+        entry.n += 1;
+    }
+    known.into_values().collect()
+}

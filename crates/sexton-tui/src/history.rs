@@ -1,0 +1,309 @@
+//! What has been seen, digested: values by the second, events and gaps one by one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use sexton_model::gap::Gap;
+use sexton_model::moment::Moment;
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::names::{self, Shown};
+
+/// Events, and gaps, that are kept of a live node. A storm of them must not fill memory.
+const MOST_TOLD: usize = 50_000;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// From when to when, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) from: Moment,
+    pub(crate) to: Moment,
+}
+
+impl Window {
+    fn seconds(self) -> (u64, u64) {
+        (self.from.as_ns() / SECOND_NS, self.to.as_ns() / SECOND_NS)
+    }
+}
+
+/// The share of one core that the kernel had, second by second.
+#[derive(Debug, Default)]
+pub(crate) struct Strip {
+    cells: VecDeque<Share>,
+}
+
+/// One second of a core. Tenths of a second are as coarse as the kernel's tick, so only
+/// their mean is told.
+#[derive(Debug)]
+struct Share {
+    second: u64,
+    sum: f64,
+    n: u32,
+}
+
+impl Strip {
+    fn add(&mut self, at: Moment, value: f64, counts: bool) {
+        let second = at.as_ns() / SECOND_NS;
+        let place = self.cells.partition_point(|cell| cell.second < second);
+        if self
+            .cells
+            .get(place)
+            .is_none_or(|cell| cell.second != second)
+        {
+            let empty = Share {
+                second,
+                sum: 0.0,
+                n: 0,
+            };
+            self.cells.insert(place, empty);
+        }
+        if let Some(cell) = self.cells.get_mut(place) {
+            cell.sum += value;
+            cell.n += u32::from(counts);
+        }
+    }
+
+    /// The seconds of a window and the mean of each, from 0 to 1.
+    pub(crate) fn means(&self, window: Window) -> impl Iterator<Item = (u64, f64)> + '_ {
+        let (from, to) = window.seconds();
+        let begin = self.cells.partition_point(|cell| cell.second < from);
+        let end = self.cells.partition_point(|cell| cell.second <= to);
+        self.cells
+            .range(begin..end.max(begin))
+            .filter(|cell| cell.n > 0)
+            .map(|cell| (cell.second, (cell.sum / f64::from(cell.n)).clamp(0.0, 1.0)))
+    }
+}
+
+/// Values of one thing, second by second.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    cells: VecDeque<Cell>,
+}
+
+/// The values of one second.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell {
+    second: u64,
+    /// The last moment of a value here.
+    pub(crate) at: Moment,
+    /// The value then.
+    pub(crate) last: f64,
+    /// The greatest value.
+    pub(crate) worst: f64,
+    /// Who had that.
+    pub(crate) subject: Subject,
+}
+
+impl Series {
+    fn add(&mut self, at: Moment, value: f64, subject: &Subject) {
+        let second = at.as_ns() / SECOND_NS;
+        let place = self.cells.partition_point(|cell| cell.second < second);
+        match self.cells.get_mut(place) {
+            Some(cell) if cell.second == second => cell.add(at, value, subject),
+            _ => {
+                let subject = subject.clone();
+                let (last, worst) = (value, value);
+                self.cells.insert(
+                    place,
+                    Cell {
+                        second,
+                        at,
+                        last,
+                        worst,
+                        subject,
+                    },
+                );
+            }
+        }
+    }
+
+    /// What was known last in a window.
+    pub(crate) fn last(&self, window: Window) -> Option<&Cell> {
+        self.within(window).next_back()
+    }
+
+    /// The greatest value of a window; of equal ones the first.
+    pub(crate) fn worst(&self, window: Window) -> Option<&Cell> {
+        self.within(window).reduce(|worst, cell| {
+            if cell.worst > worst.worst {
+                cell
+            } else {
+                worst
+            }
+        })
+    }
+
+    /// All that is known of a window.
+    pub(crate) fn within(&self, window: Window) -> impl DoubleEndedIterator<Item = &Cell> {
+        let begin = self.cells.partition_point(|cell| cell.at < window.from);
+        let end = self.cells.partition_point(|cell| cell.at <= window.to);
+        self.cells.range(begin..end.max(begin))
+    }
+}
+
+impl Cell {
+    fn add(&mut self, at: Moment, value: f64, subject: &Subject) {
+        // The node's own value is that of one of its cores: name the core.
+        let names_it = value == self.worst && self.subject.kind == SubjectKind::Node;
+        if value > self.worst || names_it {
+            self.worst = value;
+            self.subject = subject.clone();
+        }
+        if at >= self.at {
+            self.at = at;
+            self.last = value;
+        }
+    }
+}
+
+/// A gap and when.
+#[derive(Debug)]
+pub(crate) struct Blind {
+    pub(crate) at: Moment,
+    pub(crate) gap: Gap,
+}
+
+/// All that is kept.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// By number.
+    pub(crate) cores: BTreeMap<u32, Strip>,
+    /// Dying cgroups of what made them, where that is recorded.
+    pub(crate) origins: BTreeMap<Subject, Series>,
+    series: BTreeMap<Shown, Series>,
+    events: VecDeque<(Shown, Record)>,
+    gaps: VecDeque<Blind>,
+    heard: BTreeMap<Arc<str>, Window>,
+    /// Events and gaps that were let go before their time.
+    pub(crate) n_forgotten: u64,
+}
+
+static EMPTY: Series = Series {
+    cells: VecDeque::new(),
+};
+
+impl History {
+    pub(crate) fn take(&mut self, record: &Record) {
+        match &record.body {
+            Body::Gap(gap) => {
+                let place = self.gaps.partition_point(|known| known.at <= record.at);
+                let (at, gap) = (record.at, gap.clone());
+                self.gaps.insert(place, Blind { at, gap });
+            }
+            Body::Sample { fact, value } => {
+                self.hear(record);
+                if let Some(shown) = names::shown(fact) {
+                    self.measure(shown, record, *value);
+                }
+            }
+            Body::Event { fact, .. } => {
+                self.hear(record);
+                if let Some(shown) = names::shown(fact) {
+                    let place = self
+                        .events
+                        .partition_point(|(_, known)| known.at <= record.at);
+                    self.events.insert(place, (shown, record.clone()));
+                }
+            }
+        }
+    }
+
+    fn measure(&mut self, shown: Shown, record: &Record, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        let subject = &record.subject;
+        match shown {
+            Shown::Poll => {}
+            Shown::CoreSystem | Shown::CoreInterrupts => {
+                if let Ok(number) = subject.name.parse() {
+                    let strip: &mut Strip = self.cores.entry(number).or_default();
+                    strip.add(record.at, value, shown == Shown::CoreSystem);
+                }
+            }
+            Shown::Dying if subject.kind != SubjectKind::Node => {
+                let origin = self.origins.entry(subject.clone()).or_default();
+                origin.add(record.at, value, subject);
+            }
+            _ => self
+                .series
+                .entry(shown)
+                .or_default()
+                .add(record.at, value, subject),
+        }
+    }
+
+    fn hear(&mut self, record: &Record) {
+        let at = record.at;
+        match self.heard.get_mut(&*record.sensor) {
+            Some(heard) => {
+                heard.from = heard.from.min(at);
+                heard.to = heard.to.max(at);
+            }
+            None => {
+                self.heard
+                    .insert((*record.sensor).into(), Window { from: at, to: at });
+            }
+        }
+    }
+
+    /// Whether a sensor was at work in a window, as far as its first and last word tell.
+    pub(crate) fn heard(&self, sensor: &str, window: Window) -> bool {
+        self.heard
+            .get(sensor)
+            .is_some_and(|heard| heard.from <= window.to && window.from <= heard.to)
+    }
+
+    /// The values of the node that are shown as this.
+    pub(crate) fn series(&self, shown: Shown) -> &Series {
+        self.series.get(&shown).unwrap_or(&EMPTY)
+    }
+
+    /// The events of a window, the newest first.
+    pub(crate) fn events(&self, window: Window) -> impl Iterator<Item = (Shown, &Record)> {
+        let begin = self
+            .events
+            .partition_point(|(_, record)| record.at < window.from);
+        let end = self
+            .events
+            .partition_point(|(_, record)| record.at <= window.to);
+        let events = self.events.range(begin..end.max(begin)).rev();
+        events.map(|(shown, record)| (*shown, record))
+    }
+
+    /// The gaps up to the end of a window, the newest first: what was not to be had when
+    /// the sensors were opened is said only then, and still holds.
+    pub(crate) fn gaps(&self, window: Window) -> impl Iterator<Item = &Blind> {
+        self.gaps
+            .iter()
+            .rev()
+            .filter(move |blind| blind.at <= window.to)
+    }
+
+    /// Lets go of what is older than this. Gaps stay: they are few, and may still hold.
+    pub(crate) fn forget(&mut self, before: Moment) {
+        let second = before.as_ns() / SECOND_NS;
+        for strip in self.cores.values_mut() {
+            let n = strip.cells.partition_point(|cell| cell.second < second);
+            strip.cells.drain(..n);
+        }
+        for series in self.series.values_mut().chain(self.origins.values_mut()) {
+            let n = series.cells.partition_point(|cell| cell.second < second);
+            series.cells.drain(..n);
+        }
+        self.cores.retain(|_, strip| !strip.cells.is_empty());
+        self.origins.retain(|_, series| !series.cells.is_empty());
+        let n = self
+            .events
+            .partition_point(|(_, record)| record.at < before);
+        self.events.drain(..n);
+        let n_events = self.events.len().saturating_sub(MOST_TOLD);
+        self.events.drain(..n_events);
+        let n_gaps = self.gaps.len().saturating_sub(MOST_TOLD);
+        self.gaps.drain(..n_gaps);
+        self.n_forgotten += (n_events + n_gaps) as u64;
+    }
+}

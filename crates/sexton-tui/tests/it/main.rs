@@ -1,0 +1,6 @@
+//! What the terminal shows.
+
+mod keys;
+mod screens;
+mod sizes;
+mod story;

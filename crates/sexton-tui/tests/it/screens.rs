@@ -1,0 +1,103 @@
+//! Whole screens, as they were looked at and kept.
+
+use std::time::Duration;
+
+use sexton_model::timeline::Records;
+use sexton_testkit::check_snapshot;
+use sexton_tui::{Action, View};
+
+use crate::story::{self, at, live, screen};
+
+#[test]
+fn a_node_in_trouble() {
+    let view = live(&story::node(4));
+    check_snapshot!("trouble-80x24.txt", screen(&view, 80, 24));
+    check_snapshot!("trouble-160x50.txt", screen(&view, 160, 50));
+    check_snapshot!("trouble-30x8.txt", screen(&view, 30, 8));
+}
+
+#[test]
+fn many_cores() {
+    let view = live(&story::node(96));
+    check_snapshot!("96-cores-80x24.txt", screen(&view, 80, 24));
+    check_snapshot!("96-cores-160x50.txt", screen(&view, 160, 50));
+}
+
+#[test]
+fn what_is_not_seen_is_not_zero() {
+    let text = screen(&live(&story::gaps()), 80, 24);
+    assert!(!text.contains(" 0 "), "{text}");
+    assert!(text.matches("not seen").count() >= 8, "{text}");
+    check_snapshot!("blind-80x24.txt", text);
+    check_snapshot!("nothing-80x24.txt", screen(&View::live(), 80, 24));
+}
+
+#[test]
+fn none_is_said_only_by_a_sensor_at_work() {
+    let text = screen(&live(&story::quiet()), 80, 24);
+    assert_eq!(text.matches("none in 5m").count(), 4, "{text}");
+    check_snapshot!("quiet-80x24.txt", text);
+    let text = screen(&live(&story::births()), 80, 24);
+    let docker = text
+        .lines()
+        .find(|line| line.contains("docker.service"))
+        .unwrap();
+    let words: Vec<&str> = docker.split_whitespace().collect();
+    assert_eq!(words[..4], ["docker.service", "?", "?", "27"]);
+}
+
+#[test]
+fn one_panel_and_help() {
+    let mut view = live(&story::gaps());
+    view.act(Action::Previous);
+    view.act(Action::Zoom);
+    check_snapshot!("gaps-80x24.txt", screen(&view, 80, 24));
+    view.act(Action::Help);
+    check_snapshot!("help-80x24.txt", screen(&view, 80, 24));
+}
+
+#[test]
+fn a_recording_is_stepped_through() {
+    let mut records = story::cores(4);
+    records.extend(story::gaps());
+    let mut view = View::of_timeline(&Records::new(records));
+    let end = screen(&view, 80, 24);
+    for _ in 0..4 {
+        view.act(Action::Back);
+    }
+    view.act(Action::Shorter);
+    check_snapshot!("recording-80x24.txt", screen(&view, 80, 24));
+    view.act(Action::Longer);
+    for _ in 0..4 {
+        view.act(Action::On);
+    }
+    assert_eq!(screen(&view, 80, 24), end);
+}
+
+#[test]
+fn a_live_view_moves_on_and_can_be_held() {
+    let mut view = live(&story::node(4));
+    view.act(Action::Pause);
+    let held = screen(&view, 80, 24);
+    view.advance(at(0).after(story::LENGTH + Duration::from_secs(60)));
+    let later = screen(&view, 80, 24);
+    assert_eq!(
+        held.lines().skip(1).collect::<Vec<_>>(),
+        later.lines().skip(1).collect::<Vec<_>>()
+    );
+    view.act(Action::Pause);
+    let now = screen(&view, 80, 24);
+    assert!(now.contains("worst now not seen"), "{now}");
+    assert!(now.contains("live"), "{now}");
+}
+
+#[test]
+fn what_is_old_is_let_go() {
+    let mut view = live(&story::node(4));
+    view.advance(at(24 * 3600));
+    view.act(Action::First);
+    let text = screen(&view, 80, 24);
+    assert!(text.contains("cores: not seen"), "{text}");
+    // A gap may still hold: it stays.
+    assert!(text.contains("lost 17"), "{text}");
+}
