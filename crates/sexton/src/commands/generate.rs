@@ -1,0 +1,36 @@
+//! `sexton generate`: man pages and completions, made from the definitions.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, ValueEnum};
+use clap_complete::Shell;
+
+use crate::cli::{Cli, GenerateArgs, Generated};
+use crate::exit::Exit;
+
+/// Writes what was asked for into a folder.
+pub fn run(args: &GenerateArgs) -> Result<Exit> {
+    let folder = &args.folder;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let written = match args.what {
+        Generated::Man => man(folder),
+        Generated::Completions => completions(folder),
+    };
+    written.with_context(|| format!("cannot write to {}", folder.display()))?;
+    Ok(Exit::NothingFound)
+}
+
+fn man(folder: &Path) -> Result<()> {
+    clap_mangen::generate_to(Cli::command(), folder)?;
+    Ok(())
+}
+
+fn completions(folder: &Path) -> Result<()> {
+    for shell in Shell::value_variants() {
+        clap_complete::generate_to(*shell, &mut Cli::command(), "sexton", folder)?;
+    }
+    Ok(())
+}

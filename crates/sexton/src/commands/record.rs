@@ -1,0 +1,131 @@
+//! `sexton record`
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use sexton_agent::{Member, Progress, Recorder};
+use sexton_host::Host;
+use sexton_report::record as report;
+use sexton_sensors::{SENSORS, SensorSpec};
+use sexton_store::Limits;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::cli::RecordArgs;
+use crate::exit::Exit;
+
+/// How often the line on the terminal is renewed.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// The shortest beat of a sensor: the kernel's own counters are no finer.
+const SHORTEST_BEAT: Duration = Duration::from_millis(10);
+
+/// Records until the time is up or a signal comes.
+pub fn run(args: &RecordArgs) -> Result<Exit> {
+    let members = members(args)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot listen for signals")?;
+    }
+    let host = Arc::new(Host::live()?);
+    let limits = Limits::ring(args.max_size, args.max_age);
+    let mut recorder = Recorder::start(&host, &members, &args.output, limits)?;
+    let began = Instant::now();
+    let mut out = io::stderr().lock();
+    let terminal = out.is_terminal();
+    while !stop.load(Ordering::Relaxed) && args.time.is_none_or(|time| began.elapsed() < time) {
+        let left = args
+            .time
+            .map_or(BEAT, |time| time.saturating_sub(began.elapsed()));
+        let progress = recorder.step(left.min(BEAT))?;
+        if terminal {
+            write!(
+                out,
+                "\r\x1b[K{}",
+                line(progress, began.elapsed(), args.time)
+            )?;
+            out.flush()?;
+        }
+    }
+    let (summary, progress) = recorder.finish()?;
+    if terminal {
+        write!(out, "\r\x1b[K")?;
+    }
+    report::summary(
+        &mut out,
+        &args.output,
+        &summary_view(&summary, began.elapsed(), &progress),
+    )?;
+    let all_blind = members
+        .iter()
+        .all(|member| progress.blind.contains_key(member.spec.name));
+    Ok(if all_blind {
+        Exit::Blind
+    } else {
+        Exit::NothingFound
+    })
+}
+
+fn line(progress: &Progress, elapsed: Duration, time: Option<Duration>) -> String {
+    report::progress_line(&report::ProgressView {
+        elapsed,
+        time,
+        n_records: progress.n_records,
+        bytes: progress.bytes,
+        n_blind: progress.blind.len() as u64,
+    })
+}
+
+fn summary_view<'a>(
+    summary: &sexton_store::Summary,
+    elapsed: Duration,
+    progress: &'a Progress,
+) -> report::SummaryView<'a> {
+    report::SummaryView {
+        elapsed,
+        n_records: summary.records,
+        bytes: summary.bytes,
+        n_segments: summary.segments as u64,
+        blind: progress
+            .blind
+            .iter()
+            .map(|(sensor, why)| (sensor.as_str(), why.as_str()))
+            .collect(),
+    }
+}
+
+/// The sensors that were asked for, on the beats that were asked for.
+fn members(args: &RecordArgs) -> Result<Vec<Member>> {
+    let mut members: Vec<Member> = match &args.sensors[..] {
+        [] => SENSORS.iter().map(|spec| Member::new(spec)).collect(),
+        names => names
+            .iter()
+            .map(|name| Ok(Member::new(find(name)?)))
+            .collect::<Result<_>>()?,
+    };
+    for (name, every) in &args.every {
+        if *every < SHORTEST_BEAT {
+            bail!("--every {name}: {every:?} is shorter than {SHORTEST_BEAT:?}");
+        }
+        let member = members.iter_mut().find(|member| member.spec.name == name);
+        member
+            .with_context(|| format!("--every {name}: that sensor is not recorded"))?
+            .every = *every;
+    }
+    Ok(members)
+}
+
+fn find(name: &str) -> Result<&'static SensorSpec> {
+    let known = || {
+        SENSORS
+            .iter()
+            .map(|spec| spec.name)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let found = SENSORS.iter().copied().find(|spec| spec.name == name);
+    found.with_context(|| format!("no sensor is called {name}; there are {}", known()))
+}
