@@ -1,0 +1,118 @@
+//! A network of our own: two devices joined by a wire, in a namespace that is gone when it
+//! is dropped, also on failure.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+const FROM: &str = "10.231.97.1";
+const TO: &str = "10.231.97.2";
+
+/// Two devices, `near` and `far`; what is sent to `far` is polled by a kernel thread.
+#[derive(Debug)]
+pub struct Network {
+    namespace: String,
+    /// The kernel thread that polls `far`.
+    pub poller: u32,
+}
+
+impl Network {
+    /// Makes one whose poller runs on this core only.
+    pub fn new(name: &str, cpu: u32) -> Result<Self> {
+        let namespace = format!("sexton-test-{name}-{}", std::process::id());
+        run(&["ip", "netns", "add", &namespace])?;
+        let mut network = Self {
+            namespace,
+            poller: 0,
+        };
+        network.ip("link add near type veth peer name far")?;
+        network.ip(&format!("addr add {FROM}/24 dev near"))?;
+        network.ip("link set near up")?;
+        network.ip("link set far up")?;
+        // There is no one to ask who has the address, as both ends are in one place.
+        let far = network.inside(&["cat", "/sys/class/net/far/address"])?;
+        network.ip(&format!("neigh add {TO} lladdr {} dev near", far.trim()))?;
+        // A veth device is polled only if it merges packets that come unmerged.
+        network.inside(&["ethtool", "-K", "far", "gro", "on"])?;
+        network.inside(&["ethtool", "-K", "near", "tso", "off"])?;
+        network.inside(&["sh", "-c", "echo 1 > /sys/class/net/far/threaded"])?;
+        network.poller = poller_of("napi/far-")?;
+        let (cpu, poller) = (cpu.to_string(), network.poller.to_string());
+        run(&["taskset", "-p", "-c", &cpu, &poller])?;
+        Ok(network)
+    }
+
+    /// Sends a packet every millisecond from this core.
+    pub fn send(&self, core_hog: &str, cpu: u32, time: Duration) -> Result<Sender> {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &self.namespace])
+            .args(["taskset", "-c", &cpu.to_string(), core_hog, "send", TO])
+            .arg(time.as_millis().to_string())
+            .stdin(Stdio::null())
+            .spawn()
+            .context("cannot start ip netns exec")?;
+        Ok(Sender(child))
+    }
+
+    fn ip(&self, words: &str) -> Result<()> {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(&[&["ip", "-n", &self.namespace], &words[..]].concat()).map(drop)
+    }
+
+    fn inside(&self, words: &[&str]) -> Result<String> {
+        run(&[&["ip", "netns", "exec", &self.namespace], words].concat())
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // What cannot be removed is shown by `ip netns`; a test has nothing better to say.
+        let _ = run(&["ip", "netns", "del", &self.namespace]);
+    }
+}
+
+/// A process that sends packets.
+#[derive(Debug)]
+pub struct Sender(Child);
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Both fail when it has ended, which is what we want.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(words: &[&str]) -> Result<String> {
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .output()
+        .with_context(|| format!("cannot start {}", words[0]))?;
+    ensure!(
+        output.status.success(),
+        "{}: {}",
+        words.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn poller_of(prefix: &str) -> Result<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").context("cannot list /proc")? {
+        let path = entry.context("cannot list /proc")?.path();
+        let pid = path
+            .file_name()
+            .and_then(|name| name.to_str()?.parse::<u32>().ok());
+        let comm = fs::read_to_string(path.join("comm")).unwrap_or_default();
+        found.extend(pid.filter(|_| comm.starts_with(prefix)));
+    }
+    ensure!(
+        found.len() == 1,
+        "{} tasks are called {prefix}",
+        found.len()
+    );
+    Ok(found[0])
+}

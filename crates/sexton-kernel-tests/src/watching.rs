@@ -1,0 +1,61 @@
+//! Runs one sensor by hand, as the agent would.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sexton_host::{Host, clock};
+use sexton_model::fact::Fact;
+use sexton_model::record::{Body, Record, Sink};
+use sexton_sensors::{SENSORS, Sensor};
+
+/// A sensor, and all it has said.
+pub struct Watching {
+    host: Host,
+    name: &'static str,
+    sensor: Box<dyn Sensor>,
+    records: Vec<Record>,
+}
+
+impl Watching {
+    /// Opens the sensor of that name; fails if it cannot see here.
+    pub fn open(name: &str) -> Self {
+        let host = Host::live().expect("a mount table");
+        let spec = SENSORS.iter().find(|spec| spec.name == name);
+        let spec = spec.expect("a sensor of that name");
+        let sensor = match (spec.open)(&host) {
+            Ok(sensor) => sensor,
+            Err(gap) => panic!("{name} cannot see here: {}", gap.text),
+        };
+        Self {
+            host,
+            name: spec.name,
+            sensor,
+            records: Vec::new(),
+        }
+    }
+
+    /// Polls every quarter of a second for so long.
+    pub fn poll_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            let mut sink = Sink::new(self.name, clock::now());
+            self.sensor.poll(&self.host, &mut sink);
+            self.records.extend(sink.into_records());
+            thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// What it said of one fact.
+    pub fn of(&self, fact: &'static Fact) -> Vec<&Record> {
+        let records = self.records.iter();
+        records
+            .filter(|record| record.fact() == Some(fact))
+            .collect()
+    }
+
+    /// What it could not see.
+    pub fn gaps(&self) -> Vec<&Record> {
+        let is_gap = |record: &&Record| matches!(record.body, Body::Gap(_));
+        self.records.iter().filter(is_gap).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! Births, removals and releases come back exactly as they were made.
+
+use std::time::Duration;
+
+use sexton_host::page_batches;
+use sexton_kernel_tests::nursery::{Nursery, Pin};
+use sexton_model::fact::{Fact, cgroup as fact};
+use sexton_model::origin::Origin;
+use sexton_model::record::Record;
+use sexton_model::text::escape;
+
+use crate::sensor::Open;
+
+const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
+
+fn in_nursery<'s>(sensor: &'s Open, nursery: &Nursery, fact: &Fact) -> Vec<&'s Record> {
+    sensor.events(fact, "path", &format!("{}/z-", nursery.path))
+}
+
+fn bursts<'s>(sensor: &'s Open, nursery: &Nursery) -> Vec<&'s Record> {
+    let path = format!("{}/z-1", nursery.path);
+    let pattern = escape(&Origin::of(path.as_bytes()).pattern());
+    sensor.events(&fact::CGROUP_BURST, "pattern", &pattern)
+}
+
+/// All there is of a fact in the nursery, told one by one or in bursts.
+fn count(sensor: &Open, nursery: &Nursery, fact: &Fact) -> u64 {
+    let bursts = bursts(sensor, nursery);
+    let counts = bursts
+        .iter()
+        .filter(|record| record.detail("what") == Some(fact.name))
+        .map(|record| record.detail("n").expect("a number"))
+        .map(|n| n.parse::<u64>().expect("a number"));
+    in_nursery(sensor, nursery, fact).len() as u64 + counts.sum::<u64>()
+}
+
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn this_machine_tells_of_a_cgroup() {
+    let mut sensor = Open::new("cgroups");
+    let nursery = Nursery::new("tells").expect("a cgroup of our own");
+    sensor.poll();
+    let born = sensor.events(&fact::CGROUP_BORN, "path", &nursery.path);
+    assert!(!born.is_empty(), "{:#?}", sensor.said);
+}
+
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn deaths_without_release_are_dying() {
+    let nursery = Nursery::new("dying").expect("a cgroup of our own");
+    let mut sensor = Open::new("cgroups");
+    let leak = nursery.leak(LEAKER, "z", 211, Pin::Tmpfs).expect("made");
+    sensor.poll();
+    assert_eq!(count(&sensor, &nursery, &fact::CGROUP_BORN), 211);
+    assert_eq!(count(&sensor, &nursery, &fact::CGROUP_REMOVED), 211);
+    assert_eq!(count(&sensor, &nursery, &fact::CGROUP_RELEASED), 0);
+    assert!(sensor.last(&fact::CGROUP_UNRELEASED) >= Some(211));
+    for born in in_nursery(&sensor, &nursery, &fact::CGROUP_BORN) {
+        assert_eq!(born.detail("creator_comm"), Some("leaker"));
+        assert_eq!(born.detail("origin"), Some("made by hand"));
+        // On v1 it made none in the hierarchy that tells the unit, so is where we are.
+        assert_ne!(born.detail("creator_cgroup"), Some("vanished"));
+        let own = format!("[{}]", std::process::id());
+        let ancestry = born.detail("creator_ancestry").expect("seen");
+        assert!(ancestry.contains(&own), "{ancestry} without {own}");
+    }
+    for removed in in_nursery(&sensor, &nursery, &fact::CGROUP_REMOVED) {
+        assert_eq!(removed.detail("remover_comm"), Some("leaker"));
+        let lived: u64 = removed
+            .detail("lived_ns")
+            .expect("seen")
+            .parse()
+            .expect("ns");
+        assert!((1..10_000_000_000).contains(&lived), "{lived}");
+    }
+    drop(leak);
+    // A page that waits on a CPU holds its cgroup, deleted or not.
+    let undrained = page_batches::drain(Duration::from_secs(5));
+    assert!(undrained.is_empty(), "{undrained:?}");
+    nursery.delete_files();
+    sensor.poll_until(|sensor| count(sensor, &nursery, &fact::CGROUP_RELEASED) >= 211);
+    assert_eq!(count(&sensor, &nursery, &fact::CGROUP_RELEASED), 211);
+    for released in in_nursery(&sensor, &nursery, &fact::CGROUP_RELEASED) {
+        assert!(released.detail("dying_ns").is_some());
+    }
+    assert_eq!(sensor.lost(), 0);
+}
+
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn a_burst_loses_nothing_or_says_how_many() {
+    let nursery = Nursery::new("burst").expect("a cgroup of our own");
+    let mut sensor = Open::new("cgroups");
+    let births = sensor.last(&fact::CGROUP_BIRTHS).unwrap_or(0);
+    let _leak = nursery
+        .leak(LEAKER, "z", 3_001, Pin::SharedLog)
+        .expect("made");
+    sensor.poll();
+    let told =
+        [&fact::CGROUP_BORN, &fact::CGROUP_REMOVED].map(|fact| count(&sensor, &nursery, fact));
+    let lost = sensor.lost();
+    assert!(told.iter().all(|&n| n <= 3_001), "{told:?}");
+    assert!(
+        told.iter().sum::<u64>() + lost >= 6_002,
+        "{told:?} told, {lost} lost"
+    );
+    assert!(sensor.last(&fact::CGROUP_BIRTHS) >= Some(births + 3_001));
+    assert!(!bursts(&sensor, &nursery).is_empty(), "not all one by one");
+}

@@ -1,0 +1,148 @@
+//! The kernel's log, on a real kernel.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use sexton_host::{Host, Piece, clock};
+use sexton_kernel_tests::require::{Need, require};
+use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
+use sexton_model::gap::Why;
+use sexton_model::moment::Moment;
+use sexton_model::record::{Body, Record, Sink};
+use sexton_sensors::{SENSORS, Sensor};
+
+fn open(host: &Host) -> Box<dyn Sensor> {
+    let spec = SENSORS.iter().find(|spec| spec.name == "klog");
+    (spec.expect("it is in the list").open)(host).expect("it opens")
+}
+
+fn poll(sensor: &mut Box<dyn Sensor>, host: &Host) -> Vec<Record> {
+    let mut out = Sink::new("klog", clock::now());
+    sensor.poll(host, &mut out);
+    out.into_records()
+}
+
+/// Writes a line to the log. Each is written through a file of its own, because the
+/// kernel allows ten for each in five seconds.
+fn write_line(line: &str) {
+    let mut log = OpenOptions::new()
+        .write(true)
+        .open("/dev/kmsg")
+        .expect("it opens");
+    log.write_all(line.as_bytes()).expect("it is written");
+}
+
+fn events_of<'r>(records: &'r [Record], device: &str) -> Vec<&'r Record> {
+    let of_device = |record: &&Record| {
+        record.fact() == Some(&KLOG_EVENT) && record.detail("device") == Some(device)
+    };
+    records.iter().filter(of_device).collect()
+}
+
+/// The number of the oldest line, its text, and the number of the newest.
+fn ends_of_log(host: &Host) -> (u64, String, u64) {
+    let mut stream = host.open_stream("/dev/kmsg").expect("it opens");
+    let mut buffer = vec![0; 16 * 1024];
+    let mut first = None;
+    let mut last = 0;
+    loop {
+        match stream.read(&mut buffer).expect("it is read") {
+            Piece::Bytes(n) => {
+                let record = String::from_utf8_lossy(&buffer[..n]).into_owned();
+                let seq = record.split(',').nth(1).expect("a number");
+                last = seq.parse().expect("a number");
+                first.get_or_insert((last, record));
+            }
+            Piece::Overwritten => (),
+            Piece::Nothing => break,
+        }
+    }
+    let (seq, text) = first.expect("a line");
+    (seq, text, last)
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn the_log_can_be_read_and_written() {
+    require(Need::Root);
+    let host = Host::live().expect("a mount table");
+    let (_, _, last) = ends_of_log(&host);
+    write_line("sexton test: this line is of no importance\n");
+    assert!(ends_of_log(&host).2 > last);
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn lines_of_a_program_are_found_once_and_marked() {
+    require(Need::Root);
+    let host = Host::live().expect("a mount table");
+    let mut sensor = open(&host);
+    poll(&mut sensor, &host);
+
+    let device = format!("sxt{}", std::process::id());
+    let before = clock::now();
+    for _ in 0..23 {
+        write_line(&format!("ena sexton-test {device}: Trigger reset is on\n"));
+    }
+    write_line(&format!(
+        "ena sexton-test {device}: sexton test, not a known wording\n"
+    ));
+    let first = poll(&mut sensor, &host);
+    let after = clock::now();
+    let second = poll(&mut sensor, &host);
+
+    let events = events_of(&first, &device);
+    assert_eq!(events.len(), 23);
+    assert!(events_of(&second, &device).is_empty(), "found twice");
+    let mut numbers: Vec<&str> = events.iter().filter_map(|e| e.detail("seq")).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 23, "each has its own number");
+    for event in events {
+        assert_eq!(event.detail("written_by"), Some("userspace"));
+        assert_eq!(event.detail("id"), Some("ena-trigger-reset"));
+        assert_eq!(event.detail("bus"), Some("sexton-test"));
+        check_time(event, before, after);
+    }
+}
+
+/// The time of an event lies within what it says its error is.
+fn check_time(event: &Record, before: Moment, after: Moment) {
+    let error: u64 = event
+        .detail("time_error_ns")
+        .and_then(|error| error.parse().ok())
+        .expect("an error");
+    let at = event.at.as_ns();
+    let span = before.as_ns().saturating_sub(error)..=after.as_ns() + error;
+    assert!(span.contains(&at), "{at} is not in {span:?}");
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn the_log_is_read_from_its_beginning() {
+    require(Need::Root);
+    let host = Host::live().expect("a mount table");
+    let (oldest, text, newest) = ends_of_log(&host);
+    if oldest == 0 {
+        assert!(text.contains(";Linux version "), "{text}");
+    }
+    let records = poll(&mut open(&host), &host);
+    let (oldest_after, _, newest_after) = ends_of_log(&host);
+
+    let n_lines = records
+        .iter()
+        .find(|record| record.fact() == Some(&KLOG_LINES))
+        .and_then(Record::value)
+        .expect("they are counted") as u64;
+    let at_least = newest - oldest_after;
+    let at_most = newest_after - oldest + 1;
+    assert!((at_least..=at_most).contains(&n_lines), "{n_lines}");
+    let lost = records.iter().find_map(|record| match &record.body {
+        Body::Gap(gap) => Some(gap.why.clone()),
+        _ => None,
+    });
+    if oldest_after == 0 {
+        assert_eq!(lost, None);
+    } else if oldest > 0 {
+        assert!(matches!(lost, Some(Why::Lost(_))), "{lost:?}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Network polling that is kept off its core for a known time.
+
+use std::thread;
+use std::time::Duration;
+
+use sexton_kernel_tests::cores::{Hog, Pinned};
+use sexton_kernel_tests::network::Network;
+use sexton_kernel_tests::require::{Need, require};
+use sexton_kernel_tests::watching::Watching;
+use sexton_model::fact::napi as fact;
+use sexton_model::record::Record;
+
+const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
+
+/// The core that is held, and the one that watches.
+const HELD: u32 = 1;
+const WATCHING: u32 = 0;
+
+const HOLD: Duration = Duration::from_millis(727);
+
+#[test]
+#[ignore = "needs bpf: run cargo xtask test kernel"]
+fn network_polling_is_seen_here() {
+    require(Need::Bpf);
+    let mut watching = Watching::open("napi");
+    watching.poll_for(Duration::from_millis(1300));
+    assert!(watching.gaps().is_empty(), "{:?}", watching.gaps());
+    assert!(!watching.of(&fact::NAPI_WAIT_NS).is_empty());
+}
+
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn a_starved_poller_and_who_starves_it_are_named() {
+    require(Need::Root);
+    require(Need::Bpf);
+    let _pinned = Pinned::to(WATCHING).expect("two cores");
+    let network = Network::new("napi", HELD).expect("a network of our own");
+    let mut watching = Watching::open("napi");
+    let _sender = network
+        .send(CORE_HOG, WATCHING, Duration::from_secs(4))
+        .expect("sends");
+    thread::sleep(Duration::from_millis(300));
+    let hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
+    watching.poll_for(Duration::from_secs(2));
+    hog.join().expect("it held the core");
+
+    let starved = of_poller(watching.of(&fact::NAPI_STARVED));
+    let [starved] = &starved[..] else {
+        panic!("{starved:?}");
+    };
+    assert_eq!(&*starved.subject.name, "1");
+    assert_eq!(starved.detail("holder_comm"), Some("core_hog"));
+    let stack = starved.detail("stack").expect("a stack");
+    assert!(stack.contains("vfs_read"), "{stack}");
+
+    let served = of_poller(watching.of(&fact::NAPI_SERVED));
+    let [served] = &served[..] else {
+        panic!("{served:?}");
+    };
+    let waited: f64 = served
+        .detail("waited_ns")
+        .and_then(|ns| ns.parse().ok())
+        .expect("a number");
+    let ratio = waited / HOLD.as_nanos() as f64;
+    assert!((0.8..1.2).contains(&ratio), "{served:?}");
+    assert_eq!(served.detail("holder_comm"), Some("core_hog"));
+
+    let longest = watching.of(&fact::NAPI_THREAD_DELAY_MAX_NS);
+    assert!(longest.iter().any(|record| record.value() >= Some(waited)));
+    let gaps = watching.of(&fact::NAPI_POLL_GAP_NS);
+    let is_ours = |record: &&Record| record.subject.name.starts_with("far/napi-");
+    assert!(gaps.into_iter().any(|record| is_ours(&record)));
+}
+
+fn of_poller(records: Vec<&Record>) -> Vec<&Record> {
+    let is_ours = |record: &&Record| {
+        let what = record.detail("what");
+        what.is_some_and(|what| what.starts_with("napi/far-"))
+    };
+    records.into_iter().filter(is_ours).collect()
+}
