@@ -1,0 +1,81 @@
+//! The tree of a small Debian with systemd, which kernel tests boot in namespaces.
+//!
+//! Made once per release and list of packages, from the archive that this machine uses,
+//! and then found in `target/rootfs`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::guest::mirror::Mirror;
+use crate::{command, workspace};
+
+/// Beside systemd and the bus: what the tests' own programs are linked with.
+const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1";
+
+/// For a machine that is no release of Debian.
+const SUITE: &str = "bookworm";
+
+/// The tree, made if it is not there.
+pub(crate) fn make() -> Result<PathBuf> {
+    let suite = suite(&fs::read_to_string("/etc/os-release").unwrap_or_default());
+    let place = workspace::target_dir().join("rootfs");
+    let tree = place.join(format!("{suite}_{}", PACKAGES.replace(',', "+")));
+    if tree.is_dir() {
+        return Ok(tree);
+    }
+    ensure!(
+        command::is_root(),
+        "only root can make the tree that systemd is booted from"
+    );
+    eprintln!("rootfs: making a small {suite}, which takes about a minute, once");
+    let partial = place.join("partial");
+    if partial.exists() {
+        fs::remove_dir_all(&partial)
+            .with_context(|| format!("cannot remove {}", partial.display()))?;
+    }
+    fs::create_dir_all(&partial).with_context(|| format!("cannot create {}", partial.display()))?;
+    let archive = Mirror::of_this_machine()?.main;
+    let mut debootstrap = Command::new("debootstrap");
+    debootstrap
+        .args(["--variant=minbase", &format!("--include={PACKAGES}")])
+        .env("LC_ALL", "C");
+    if let Some(key) = &archive.signed_by {
+        debootstrap.arg(format!("--keyring={key}"));
+    }
+    debootstrap.arg(&suite).arg(&partial).arg(&archive.uri);
+    command::output(&mut debootstrap)?;
+    // Only a complete tree gets the name, so that a broken one is not kept.
+    fs::rename(&partial, &tree).with_context(|| format!("cannot create {}", tree.display()))?;
+    Ok(tree)
+}
+
+/// The release that this machine runs: programs built here need its libraries or newer.
+fn suite(os_release: &str) -> String {
+    let field = |name: &str| {
+        let mut values = os_release
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .filter(|(key, _)| *key == name);
+        values.next().map(|(_, value)| value.trim_matches('"'))
+    };
+    match (field("ID"), field("VERSION_CODENAME")) {
+        (Some("debian"), Some(codename)) => codename.to_owned(),
+        _ => SUITE.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_this_machines_if_it_is_debian() {
+        let check = |text: &str, expected: &str| assert_eq!(suite(text), expected);
+        check("ID=debian\nVERSION_CODENAME=trixie\n", "trixie");
+        check("ID=ubuntu\nVERSION_CODENAME=noble\n", SUITE);
+        check("", SUITE);
+    }
+}

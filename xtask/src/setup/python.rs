@@ -1,0 +1,54 @@
+//! A Python of our own with DuckDB and pandas: a test reads a bundle with them.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+
+use crate::{command, workspace};
+
+const PACKAGES: &[&str] = &["duckdb", "pandas", "pyarrow"];
+
+/// Prepares `python/` in the target directory when it is not there. What fails here is
+/// not an error: the test that needs it then does not run, and says so.
+pub(crate) fn prepare() {
+    let folder = workspace::target_dir().join("python");
+    if is_ready(&folder) {
+        return;
+    }
+    eprintln!(
+        "set-up: installs {} into {}: a test reads bundles with them",
+        PACKAGES.join(", "),
+        folder.display()
+    );
+    if let Err(error) = install(&folder) {
+        eprintln!("set-up: no Python for tests: {error:#}");
+    }
+}
+
+fn is_ready(folder: &Path) -> bool {
+    Command::new(folder.join("bin/python"))
+        .args(["-c", &format!("import {}", PACKAGES.join(", "))])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn install(folder: &Path) -> Result<()> {
+    ensure!(
+        command::find("python3").is_some(),
+        "there is no python3 here"
+    );
+    command::run(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(folder),
+    )?;
+    let pip = ["-m", "pip", "install", "--quiet"];
+    command::run(
+        Command::new(folder.join("bin/python"))
+            .args(pip)
+            .args(PACKAGES),
+    )
+}

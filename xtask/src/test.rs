@@ -1,0 +1,254 @@
+//! `cargo xtask test`: every check and test, in order, with one table at the end.
+//!
+//! A failing step does not stop the next one. What did not run is shown and fails the
+//! whole, unless its need is named with `--allow-missing`: nothing is skipped quietly.
+
+mod libtest;
+mod table;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::ValueEnum;
+
+use crate::guest::{self, Cells};
+use crate::{command, rootfs, setup, tidy, workspace};
+
+#[derive(clap::Args)]
+pub(crate) struct Selection {
+    /// Run only this step
+    step: Option<Step>,
+    /// Do not fail because of tests that lack this; may be repeated
+    #[arg(long, value_name = "NEED")]
+    allow_missing: Vec<Need>,
+    #[command(flatten)]
+    cells: Cells,
+}
+
+/// The steps, in the order in which they run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Step {
+    /// Install what this machine lacks
+    Setup,
+    /// cargo fmt
+    Format,
+    /// clippy with every warning an error
+    Clippy,
+    /// The rules the compiler cannot check
+    Tidy,
+    /// The release build of sexton
+    Build,
+    /// cargo test: unit, fixture, property and command-line tests
+    Plain,
+    /// Tests on this machine's kernel; most need root
+    Kernel,
+    /// Tests in booted guests, one per kernel and cgroup version
+    Guest,
+}
+
+/// What a test may need beyond a compiler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Need {
+    /// To be root
+    Root,
+    /// A kernel that loads our BPF programs
+    Bpf,
+    /// Booting systemd in namespaces
+    Systemd,
+    /// Guests: their kernels, and an emulator to boot them
+    Guest,
+    /// Programs that sexton is compared with
+    Programs,
+    /// A Python with DuckDB and pandas
+    Python,
+}
+
+impl Need {
+    fn parse(name: &str) -> Option<Need> {
+        Need::from_str(name.trim(), false).ok()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Need::Root => "root",
+            Need::Bpf => "bpf",
+            Need::Systemd => "systemd",
+            Need::Guest => "guest",
+            Need::Programs => "programs",
+            Need::Python => "python",
+        }
+    }
+}
+
+/// A test that did not run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct NotRun {
+    pub(crate) test: String,
+    /// Nothing excuses a test that does not say what it needs.
+    pub(crate) need: Option<Need>,
+    pub(crate) why: String,
+}
+
+/// What came of one step.
+#[derive(Default, PartialEq, Eq, Debug)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) not_run: Vec<NotRun>,
+}
+
+impl Tally {
+    /// A step that is one check counts as one test.
+    fn of_check(done: Result<()>) -> Tally {
+        match done {
+            Ok(()) => Tally {
+                passed: 1,
+                ..Tally::default()
+            },
+            Err(error) => {
+                eprintln!("error: {error:#}");
+                Tally {
+                    failed: 1,
+                    ..Tally::default()
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn test(selection: &Selection) -> Result<ExitCode> {
+    let steps = match selection.step {
+        // A step alone still needs the tools, but says nothing of them.
+        Some(step) => vec![step],
+        None => Step::value_variants().to_vec(),
+    };
+    selection.cells.chosen()?;
+    if selection.step.is_some() {
+        setup::install_missing(work(&steps))?;
+    }
+    let mut rows = Vec::new();
+    // Names of ignored tests of the plain run, until the kernel step has run them.
+    let mut ignored = Vec::new();
+    for step in steps {
+        println!("\n=== {}", name(step));
+        let start = Instant::now();
+        let tally = perform(step, selection, &mut ignored);
+        rows.push(table::Row {
+            step: name(step),
+            tally,
+            seconds: start.elapsed().as_secs_f64(),
+        });
+    }
+    if let Some(plain) = rows.iter_mut().find(|row| row.step == name(Step::Plain)) {
+        plain.tally.not_run.append(&mut ignored);
+    }
+    println!("\n{}", table::render(&rows, &selection.allow_missing));
+    Ok(if table::is_good(&rows, &selection.allow_missing) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn work(steps: &[Step]) -> setup::For {
+    if steps.contains(&Step::Guest) {
+        setup::For::Guests
+    } else if steps.contains(&Step::Plain) || steps.contains(&Step::Kernel) {
+        setup::For::Tests
+    } else {
+        setup::For::Build
+    }
+}
+
+fn name(step: Step) -> String {
+    step.to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tally {
+    let check = |args: &[&str]| Tally::of_check(command::run(&mut workspace::cargo(args)));
+    match step {
+        Step::Setup => {
+            setup::python::prepare();
+            Tally::of_check(setup::install_missing(setup::For::Guests))
+        }
+        Step::Format => check(&["fmt", "--all", "--check"]),
+        Step::Clippy => check(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]),
+        Step::Tidy => Tally::of_check(tidy::check()),
+        Step::Build => Tally::of_check(command::run(&mut workspace::build_sexton())),
+        Step::Plain => {
+            setup::python::prepare();
+            let outcome = cargo_test(&["test", "--workspace", "--no-fail-fast"], None);
+            *ignored = outcome.ignored;
+            outcome.tally
+        }
+        Step::Kernel => {
+            let kernel = [
+                "test",
+                "--package",
+                "sexton-kernel-tests",
+                "--no-fail-fast",
+                "--",
+            ];
+            let args = [&kernel[..], &["--ignored", "--test-threads=1"]].concat();
+            // Without it the tests that need it say so, and the others run.
+            let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
+            let outcome = cargo_test(&args, rootfs.ok().as_deref());
+            libtest::forget_those_that_ran(ignored, &outcome.seen);
+            outcome.tally
+        }
+        Step::Guest => guest::test(&selection.cells),
+    }
+}
+
+/// Runs a `cargo test`, shows its output as it comes, and counts what it says.
+fn cargo_test(args: &[&str], rootfs: Option<&Path>) -> libtest::Outcome {
+    try_cargo_test(args, rootfs).unwrap_or_else(|error| libtest::Outcome {
+        tally: Tally::of_check(Err(error)),
+        ..Default::default()
+    })
+}
+
+fn try_cargo_test(args: &[&str], rootfs: Option<&Path>) -> Result<libtest::Outcome> {
+    let mut cargo: Command = workspace::cargo(args);
+    cargo.envs(rootfs.map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs)));
+    eprintln!("$ cargo {}", args.join(" "));
+    let mut child = cargo
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let stdout = child
+        .stdout
+        .take()
+        .context("cargo has no standard output")?;
+    let mut parser = libtest::Parser::default();
+    for line in BufReader::new(stdout).split(b'\n') {
+        let line = line.context("cannot read what cargo test prints")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        parser.line(&line);
+    }
+    let status = child.wait().context("cannot wait for cargo")?;
+    let outcome = parser.finish();
+    let explained =
+        status.success() || outcome.tally.failed > 0 || !outcome.tally.not_run.is_empty();
+    ensure!(
+        explained,
+        "cargo test ended with {status}, though no test failed: did it compile?"
+    );
+    ensure!(
+        !outcome.seen.is_empty(),
+        "not one test was started: did someone rename them?"
+    );
+    Ok(outcome)
+}

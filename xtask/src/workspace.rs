@@ -1,0 +1,40 @@
+//! Where things are: the source tree, the target directory, the built binary.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the source tree.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask/ lies in the workspace root")
+}
+
+/// Where cargo puts what it builds. Cargo itself resolves a relative `CARGO_TARGET_DIR`
+/// against the current directory; so do we, and only the default is in the tree.
+pub(crate) fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) if !dir.is_empty() => std::path::absolute(&dir).unwrap_or_else(|_| dir.into()),
+        _ => root().join("target"),
+    }
+}
+
+/// The release build of sexton.
+pub(crate) fn sexton() -> PathBuf {
+    target_dir().join("release/sexton")
+}
+
+/// The command that makes [`sexton`].
+pub(crate) fn build_sexton() -> Command {
+    cargo(&["build", "--release", "--package", "sexton"])
+}
+
+/// The cargo that runs us, in the root of the tree.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(args)
+        .current_dir(root())
+        .env("CARGO_TARGET_DIR", target_dir());
+    command
+}
