@@ -1,6 +1,7 @@
 //! The census: every memory cgroup a node has, the dying ones with what keeps
 //! them alive, and the groups of alike ones that people talk about.
 
+mod close_up;
 mod files;
 mod grouping;
 mod tree;
@@ -9,6 +10,7 @@ use std::collections::HashMap;
 
 use crate::gap::Gap;
 
+pub use close_up::{CloseUp, OriginPin};
 pub use files::{Device, FileGroup, FileKind, Pin, PinFile, alike_files};
 pub use grouping::{OriginGroup, UnitGroup, by_unit};
 pub use tree::{Cgroup, CgroupIx, CgroupTree, Pages, State};
@@ -104,6 +106,8 @@ pub struct Census {
     pub tree: CgroupTree,
     /// Alike ones together, most dying first.
     pub origins: Vec<OriginGroup>,
+    /// The place of each cgroup's group in `origins`, in the order of the tree.
+    pub origin_of: Vec<u32>,
     /// The files that pin dying ones, those that pin most first.
     pub files: Vec<PinFile>,
     /// Which file pins which cgroup, in the order of the tree.
@@ -129,6 +133,7 @@ impl Census {
             counts: Counts::default(),
             tree: CgroupTree::default(),
             origins: Vec::new(),
+            origin_of: Vec::new(),
             files: Vec::new(),
             pins: Vec::new(),
             sampled: false,
@@ -150,7 +155,7 @@ impl Census {
         self.counts.dying = Some(dying);
         self.counts.leaked = Some(leaked);
         self.counts.total = Some(total);
-        self.origins = grouping::origins(&self.tree, images);
+        (self.origins, self.origin_of) = grouping::origins(&self.tree, images);
     }
 
     /// Bytes that the structures of the dying ones take, at least.

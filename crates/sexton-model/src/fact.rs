@@ -13,6 +13,7 @@ pub mod nic;
 pub mod pressure;
 pub mod runq;
 pub mod sexton;
+pub mod stack;
 pub mod unit;
 
 /// All facts, by area.
@@ -29,6 +30,7 @@ static AREAS: &[&[&Fact]] = &[
     pressure::ALL,
     runq::ALL,
     sexton::ALL,
+    stack::ALL,
     unit::ALL,
 ];
 

@@ -1,12 +1,20 @@
 //! The vocabulary of sexton. Values only: no I/O, no threads, no clock.
 
+pub mod audit;
 pub mod census;
+pub mod diagnosis;
 pub mod fact;
+pub mod finding;
+pub mod fix;
 pub mod gap;
+pub mod gate;
 pub mod moment;
+pub mod node;
 pub mod origin;
 pub mod record;
 pub mod sight;
+pub mod stack;
 pub mod subject;
 pub mod text;
 pub mod timeline;
+pub mod wall;

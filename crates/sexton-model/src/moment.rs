@@ -9,7 +9,7 @@ pub struct Moment(u64);
 
 impl Moment {
     /// So many nanoseconds after boot.
-    pub fn from_ns(ns: u64) -> Self {
+    pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::fact::Fact;
 use crate::gap::Gap;
 use crate::moment::Moment;
+use crate::stack::StackBatch;
 use crate::subject::Subject;
 
 /// More about an event: `("exit_code", "137")`. Keys are in snake case.
@@ -79,6 +80,7 @@ pub struct Sink {
     sensor: &'static str,
     now: Moment,
     records: Vec<Record>,
+    stacks: Vec<StackBatch>,
 }
 
 impl Sink {
@@ -88,6 +90,7 @@ impl Sink {
             sensor,
             now,
             records: Vec::new(),
+            stacks: Vec::new(),
         }
     }
 
@@ -99,6 +102,11 @@ impl Sink {
     /// Takes down a value that holds now.
     pub fn sample(&mut self, subject: &Subject, fact: &'static Fact, value: f64) {
         self.push(self.now, subject, Body::Sample { fact, value });
+    }
+
+    /// Takes down a value that held at an earlier moment.
+    pub fn sample_at(&mut self, at: Moment, subject: &Subject, fact: &'static Fact, value: f64) {
+        self.push(at, subject, Body::Sample { fact, value });
     }
 
     /// Takes down something that happened at another moment than now.
@@ -115,6 +123,16 @@ impl Sink {
     /// Takes down that something could not be seen.
     pub fn gap(&mut self, subject: &Subject, gap: Gap) {
         self.push(self.now, subject, Body::Gap(gap));
+    }
+
+    /// Takes down samples of stacks, which have tables of their own.
+    pub fn stacks(&mut self, batch: StackBatch) {
+        self.stacks.push(batch);
+    }
+
+    /// The samples of stacks that have been taken down; they are gone from here then.
+    pub fn take_stacks(&mut self) -> Vec<StackBatch> {
+        std::mem::take(&mut self.stacks)
     }
 
     /// What has been taken down, in the order it came.

@@ -13,6 +13,9 @@ pub trait Timeline {
     /// From the first record to the last; `None` when there is none.
     fn span(&self) -> Option<RangeInclusive<Moment>>;
 
+    /// Every record, in the order of time.
+    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Record> + 'a>;
+
     /// The samples or events of one fact, in the order of time.
     fn of<'a>(&'a self, fact: &'static Fact) -> Box<dyn Iterator<Item = &'a Record> + 'a>;
 
@@ -42,6 +45,10 @@ impl Records {
 impl Timeline for Records {
     fn span(&self) -> Option<RangeInclusive<Moment>> {
         Some(self.sorted.first()?.at..=self.sorted.last()?.at)
+    }
+
+    fn all<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Record> + 'a> {
+        Box::new(self.sorted.iter())
     }
 
     fn of<'a>(&'a self, fact: &'static Fact) -> Box<dyn Iterator<Item = &'a Record> + 'a> {

@@ -138,7 +138,7 @@ fn group(pattern: Vec<u8>, files: &[PinFile]) -> FileGroup {
 }
 
 /// The path with its last component masked.
-fn pattern_of(path: &[u8]) -> Vec<u8> {
+pub(super) fn pattern_of(path: &[u8]) -> Vec<u8> {
     let at = path
         .iter()
         .rposition(|byte| *byte == b'/')

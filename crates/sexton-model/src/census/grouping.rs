@@ -126,8 +126,12 @@ fn looks_forgotten(cgroup: &Cgroup) -> bool {
             .is_some_and(|age| age >= LEAKED_AGE_SECONDS)
 }
 
-/// The groups, most dying first.
-pub(super) fn origins(tree: &CgroupTree, images: &HashMap<String, String>) -> Vec<OriginGroup> {
+/// The groups, most dying first, and the place of each cgroup's group among them, in the
+/// order of the tree.
+pub(super) fn origins(
+    tree: &CgroupTree,
+    images: &HashMap<String, String>,
+) -> (Vec<OriginGroup>, Vec<u32>) {
     let groups = group(tree);
     let mut origins: Vec<OriginGroup> = (0..groups.list.len())
         .map(|at| empty_origin(tree, &groups, at))
@@ -160,10 +164,21 @@ pub(super) fn origins(tree: &CgroupTree, images: &HashMap<String, String>) -> Ve
     for origin in &mut origins {
         origin.images.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
     }
-    origins.sort_by(|a, b| {
+    sorted(origins, &groups.of)
+}
+
+/// Most dying first, and the new place of each cgroup's group.
+fn sorted(origins: Vec<OriginGroup>, of: &[usize]) -> (Vec<OriginGroup>, Vec<u32>) {
+    let mut placed: Vec<(usize, OriginGroup)> = origins.into_iter().enumerate().collect();
+    placed.sort_by(|(_, a), (_, b)| {
         (b.dying, b.leaked, b.live, &a.pattern).cmp(&(a.dying, a.leaked, a.live, &b.pattern))
     });
-    origins
+    let mut place = vec![0; placed.len()];
+    for (new, (old, _)) in placed.iter().enumerate() {
+        place[*old] = new as u32;
+    }
+    let origins = placed.into_iter().map(|(_, origin)| origin).collect();
+    (origins, of.iter().map(|group| place[*group]).collect())
 }
 
 fn note_image(images: &mut Vec<(String, u64)>, image: &str) {

@@ -21,7 +21,9 @@ pub(super) static ALL: &[&Fact] = &[
 /// Details: `path`, `id`, `origin` (its kind), `unit`, `container`, `creator_pid`,
 /// `creator_comm`, `creator_cgroup` (`vanished` when it was gone before we looked),
 /// `creator_unit` (its own, or the nearest one above it), `creator_ancestry` (names and
-/// numbers, nearest first). What does not apply or is not known is left out.
+/// numbers, nearest first). Of a scope that systemd made for another: `asker_comm`,
+/// `asker_pid` and `asker_unit`, the process in it or the nearest above that is in another
+/// unit. What does not apply or is not known is left out.
 pub static CGROUP_BORN: Fact = Fact {
     name: "cgroup_born",
     unit: Unit::None,
@@ -53,8 +55,9 @@ pub static CGROUP_RELEASED: Fact = Fact {
 
 /// More happened between two polls than is told one by one.
 ///
-/// Details: `what` (the fact that would have told it), `pattern`, `n`. The moment is that
-/// of the first.
+/// Details: `what` (the fact that would have told it), `pattern`, `n`; of births also
+/// `creator_comm`, and of the first of them `creator_pid`, `creator_cgroup`,
+/// `creator_unit` and `creator_ancestry`. The moment is that of the first.
 pub static CGROUP_BURST: Fact = Fact {
     name: "cgroup_burst",
     unit: Unit::None,

@@ -12,8 +12,8 @@ pub(super) static ALL: &[&Fact] = &[
     &CONTAINER_BIRTHS,
 ];
 
-/// A container started. Details: `id`, `name`, `image`, `runtime`; `pod`,
-/// `pod_namespace`, `pod_uid`, `compose_project` where it has them; `before_open` is
+/// A container started. Details: `id`, `name`, `image`, `runtime`; `namespace` of
+/// containerd, `pod`, `pod_namespace`, `pod_uid`, `compose_project` where it has them; `before_open` is
 /// `yes` for what happened before the sensor was opened; `wall_ns` is the runtime's own
 /// stamp, the same however often the event is told.
 pub static CONTAINER_STARTED: Fact = Fact {

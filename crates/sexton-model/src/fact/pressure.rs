@@ -17,6 +17,8 @@ pub(super) static ALL: &[&Fact] = &[
     &PRESSURE_IO_SOME_AVG10_RATIO,
     &PRESSURE_IO_FULL_RATIO,
     &PRESSURE_IO_FULL_AVG10_RATIO,
+    &CPU_QUOTA_CGROUPS,
+    &CPU_THROTTLED_RATIO,
 ];
 
 /// Part of the interval in which at least one task waited for a CPU.
@@ -113,4 +115,20 @@ pub static PRESSURE_IO_FULL_AVG10_RATIO: Fact = Fact {
     unit: Unit::Ratio,
     kind: FactKind::Gauge,
     help: "part of the last 10 seconds, as the kernel averages it, in which every task that was not idle waited for I/O",
+};
+
+/// Cgroups that have a CPU quota, of those that were looked at.
+pub static CPU_QUOTA_CGROUPS: Fact = Fact {
+    name: "cpu_quota_cgroups",
+    unit: Unit::Count,
+    kind: FactKind::Gauge,
+    help: "cgroups with a CPU quota, of those that were looked at",
+};
+
+/// How often a cgroup was stopped because its CPU quota was used up.
+pub static CPU_THROTTLED_RATIO: Fact = Fact {
+    name: "cpu_throttled_ratio",
+    unit: Unit::Ratio,
+    kind: FactKind::Gauge,
+    help: "part of the periods of the interval in which a cgroup used its CPU quota up",
 };

@@ -13,6 +13,8 @@ pub(super) static ALL: &[&Fact] = &[
     &UNIT_STARTED,
     &UNIT_STOPPED,
     &UNIT_FAILED,
+    &UNIT_FILE,
+    &UNIT_SHAPE,
 ];
 
 /// Units that systemd holds in memory.
@@ -50,7 +52,9 @@ pub static UNIT_RESTARTS: Fact = Fact {
 
 /// What a unit is set to do, when it is first seen. Details: `enabled`, `preset`,
 /// `load`, `active`, `sub`, `fragment`, `triggered_by`, `restart`, `restart_ns`,
-/// `start_limit_interval_ns`, `start_limit_burst`; those that do not apply are left out.
+/// `start_limit_interval_ns`, `start_limit_burst`; `result` of its last run, `main_pid` and
+/// `state_monotonic_ns` (when it came into its state); those that do not apply are left
+/// out. Of units without settings only failed ones are told.
 pub static UNIT_SEEN: Fact = Fact {
     name: "unit_seen",
     unit: Unit::None,
@@ -92,4 +96,25 @@ pub static UNIT_FAILED: Fact = Fact {
     unit: Unit::None,
     kind: FactKind::Event,
     help: "a unit failed, or could not be started because what it depends on failed",
+};
+
+/// What the files of a unit say, of each that a boot starts or may start. Details: `state`,
+/// `preset`, `package`, `file`, `reached_by`, `shape`; `restart`, `arithmetic`, `endless`,
+/// `runs_per_day`, `prevented_by` of services that are restarted; `fails` or `skipped` where
+/// it cannot start; `role` and `role_why` in the shape; `offender`, `offender_why`,
+/// `offender_evidence`, `offender_veto`, `offender_risk`, `offender_action`,
+/// `offender_triggers`, `offender_source` where a signature knows it.
+pub static UNIT_FILE: Fact = Fact {
+    name: "unit_file",
+    unit: Unit::None,
+    kind: FactKind::Event,
+    help: "what the files of a unit that a boot starts say: state, restarts, use in this deployment",
+};
+
+/// What this machine is for. Details: `shape` (empty if it is not known), `why`, `missing`.
+pub static UNIT_SHAPE: Fact = Fact {
+    name: "unit_shape",
+    unit: Unit::None,
+    kind: FactKind::Event,
+    help: "the shape of the deployment, and the evidence for it",
 };

@@ -1,0 +1,133 @@
+//! A fix: what is planned, what was done, and what is left. Values only; the crate that
+//! acts makes them, reports show them.
+
+use std::time::Duration;
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// What it does, in one line.
+    pub title: String,
+    /// What that changes on the node, one line each, as it could be typed.
+    pub changes: Vec<String>,
+    /// How it is taken back; `None` when there is nothing to take back.
+    pub undo: Option<String>,
+    /// How many dying cgroups it will free; `None` when it frees none by itself.
+    pub predicted: Option<u64>,
+    /// Why it will not be carried out, and what would allow it.
+    pub withheld: Option<String>,
+}
+
+/// What is planned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The step of each line, in order.
+    pub steps: Vec<PlannedStep>,
+    /// Dying cgroups that the plan is about.
+    pub dying: u64,
+    /// What else to type; sexton does not do it by itself.
+    pub advice: Vec<Advice>,
+    /// What stays whatever is done, and why.
+    pub left: Vec<Leftover>,
+}
+
+impl Plan {
+    /// Whether there is anything to carry out.
+    pub fn is_empty(&self) -> bool {
+        self.steps.iter().all(|step| step.withheld.is_some())
+    }
+}
+
+/// Something for a person to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What it does.
+    pub text: String,
+    /// What to type, if that is all.
+    pub command: Option<String>,
+}
+
+/// Dying cgroups that stay, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// How many.
+    pub dying: u64,
+    /// What holds them.
+    pub why: String,
+    /// What would free them.
+    pub frees: String,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepOutcome {
+    /// It was carried out.
+    Done,
+    /// There was nothing left to do for it.
+    NotNeeded(String),
+    /// It was not carried out.
+    Withheld(String),
+    /// It was ended before its end: the node suffered, or a signal came.
+    Stopped(String),
+    /// It failed.
+    Failed(String),
+}
+
+impl StepOutcome {
+    /// Its name in JSON and text.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::NotNeeded(_) => "not-needed",
+            Self::Withheld(_) => "withheld",
+            Self::Stopped(_) => "stopped",
+            Self::Failed(_) => "failed",
+        }
+    }
+
+    /// More about it.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Done => None,
+            Self::NotNeeded(why) | Self::Withheld(why) | Self::Stopped(why) | Self::Failed(why) => {
+                Some(why)
+            }
+        }
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepReport {
+    /// What it does, in one line.
+    pub title: String,
+    /// How it ended.
+    pub outcome: StepOutcome,
+    /// Dying cgroups that it was to free.
+    pub predicted: Option<u64>,
+    /// Dying cgroups before it; `None` where they were not counted.
+    pub before: Option<u64>,
+    /// Dying cgroups after it.
+    pub after: Option<u64>,
+    /// How long it took, with the wait for the kernel to let go.
+    pub took: Duration,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FixReport {
+    /// The steps, in order.
+    pub steps: Vec<StepReport>,
+    /// Dying cgroups before all of it.
+    pub before: Option<u64>,
+    /// Dying cgroups after all of it.
+    pub after: Option<u64>,
+    /// They still come: what makes them was not stopped.
+    pub still_leaking: Option<String>,
+    /// What is left, and why.
+    pub left: Vec<Leftover>,
+    /// Where it is written how to take it back.
+    pub undo_file: Option<String>,
+    /// So much is left that a reboot is worth its price.
+    pub reboot_advised: bool,
+}
