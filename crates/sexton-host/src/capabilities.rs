@@ -3,10 +3,12 @@
 use crate::{Host, HostError};
 
 /// The capabilities sexton cares for, with their numbers (capabilities(7)).
-const KNOWN: [(&str, u32); 6] = [
+const KNOWN: [(&str, u32); 8] = [
     ("CAP_DAC_READ_SEARCH", 2),
+    ("CAP_NET_ADMIN", 12),
     ("CAP_SYS_PTRACE", 19),
     ("CAP_SYS_ADMIN", 21),
+    ("CAP_SYS_NICE", 23),
     ("CAP_SYSLOG", 34),
     ("CAP_PERFMON", 38),
     ("CAP_BPF", 39),

@@ -235,6 +235,35 @@ pub fn count_directories(host: &Host, top: &Path) -> Result<(u64, u64), HostErro
     Ok((count - 1, unread))
 }
 
+/// How many directories there are at and below `top`, and whether that is all of them:
+/// counting ends at `most`, or where one could not be listed.
+pub fn count_directories_until(
+    host: &Host,
+    top: &Path,
+    most: u64,
+) -> Result<(u64, bool), HostError> {
+    let mut queue = vec![top.to_owned()];
+    host.list(top)?;
+    let (mut count, mut is_all) = (0, true);
+    while let Some(directory) = queue.pop() {
+        if count >= most {
+            return Ok((count, false));
+        }
+        match host.list(&directory) {
+            Ok(entries) => {
+                count += 1;
+                let below = entries.into_iter().filter(|entry| entry.is_dir);
+                queue.extend(below.map(|entry| directory.join(entry.name)));
+            }
+            // Removed since its parent was listed: it is no longer live.
+            Err(error) if error.is_absent() => {}
+            // It is there, and so may be others below it.
+            Err(_) => (count, is_all) = (count + 1, false),
+        }
+    }
+    Ok((count, is_all))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! Asks the drivers of network devices for their names and statistics, as the program
 //! of that name does. Needs no privilege.
 
-mod answer;
+#[doc(hidden)]
+pub mod answer;
 mod arena;
 
 use std::io;

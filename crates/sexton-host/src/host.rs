@@ -44,6 +44,20 @@ impl Host {
         Ok(Self { root, mounts })
     }
 
+    /// The node whose files are behind `root` and which has not booted: nothing is mounted
+    /// there, so nothing of a kernel can be asked.
+    pub fn unbooted(root: Box<dyn Root>) -> Self {
+        Self {
+            root,
+            mounts: MountTable::default(),
+        }
+    }
+
+    /// The files themselves, for readers that go beyond whole files and lists.
+    pub fn root(&self) -> &dyn Root {
+        self.root.as_ref()
+    }
+
     /// Whether this is the running system.
     pub fn is_live(&self) -> bool {
         self.root.is_live()

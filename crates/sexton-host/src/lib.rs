@@ -6,9 +6,11 @@
 pub mod capabilities;
 pub mod cgroup;
 pub mod clock;
+pub mod code;
 pub mod ethtool;
 pub mod machine;
 pub mod mounts;
+pub mod own;
 pub mod page_batches;
 pub mod process;
 pub mod runtimes;
@@ -22,5 +24,5 @@ mod stream;
 
 pub use error::HostError;
 pub use host::{Host, READ_LIMIT_BYTES};
-pub use root::{Entry, FolderRoot, LiveRoot, Root};
+pub use root::{Entry, FolderRoot, Kind, LiveRoot, Meta, Root};
 pub use stream::{Piece, Stream};

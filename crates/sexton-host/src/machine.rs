@@ -78,6 +78,31 @@ pub fn block_device_name(host: &Host, device: Device) -> Option<String> {
     Some(format!("/dev/{name}"))
 }
 
+/// The CPUs that are online now.
+pub fn online_cpus(host: &Host) -> Result<Vec<u32>, HostError> {
+    let path = host.sys("devices/system/cpu/online")?;
+    let list = host.read_text(&path)?;
+    numbers_of_list(list.trim()).ok_or_else(|| HostError::Malformed {
+        path,
+        what: format!("{:?} is no list", list.trim()),
+    })
+}
+
+/// The numbers of a list such as `0-3,8`; not more than any kernel has CPUs.
+fn numbers_of_list(list: &str) -> Option<Vec<u32>> {
+    const MOST: usize = 1 << 14;
+    let mut numbers = Vec::new();
+    for part in list.split(',').filter(|part| !part.is_empty()) {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to): (u32, u32) = (from.parse().ok()?, to.parse().ok()?);
+        if to.checked_sub(from)? as usize + numbers.len() >= MOST {
+            return None;
+        }
+        numbers.extend(from..=to);
+    }
+    Some(numbers)
+}
+
 /// One more than the highest number of a list such as `0-3,8`.
 fn count_of_list(host: &Host, below: &str) -> Result<u32, HostError> {
     let path = host.sys(below)?;
@@ -87,9 +112,29 @@ fn count_of_list(host: &Host, below: &str) -> Result<u32, HostError> {
         .rsplit([',', '-'])
         .next()
         .and_then(|number| number.parse::<u32>().ok());
-    last.map(|last| last + 1)
+    last.and_then(|last| last.checked_add(1))
         .ok_or_else(|| HostError::Malformed {
             path,
             what: format!("{:?} is no list", list.trim()),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(list: &str, expected: Option<&[u32]>) {
+        assert_eq!(numbers_of_list(list).as_deref(), expected);
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        check("0-3,8", Some(&[0, 1, 2, 3, 8]));
+        check("0", Some(&[0]));
+        check("", Some(&[]));
+        check("3-0", None);
+        check("0-4294967295", None);
+        check("x", None);
+    }
 }

@@ -46,6 +46,35 @@ impl Status {
     }
 }
 
+/// Who a process is to itself: its number in its own PID namespace, and its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inside {
+    /// Its number in the innermost PID namespace it is in.
+    pub pid: u32,
+    /// The user it acts as, as we number them.
+    pub user: u32,
+}
+
+impl Inside {
+    /// Reads it; `None` when the process is gone or does not say.
+    pub fn read(host: &Host, pid: u32) -> Option<Self> {
+        let text = host
+            .read_text(host.proc(&format!("{pid}/status")).ok()?)
+            .ok()?;
+        Self::parse(&text)
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let pid = field("NSpid:")?.split_ascii_whitespace().next_back()?;
+        let user = field("Uid:")?.split_ascii_whitespace().nth(1)?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            user: user.parse().ok()?,
+        })
+    }
+}
+
 fn missing(path: std::path::PathBuf, field: &str) -> HostError {
     HostError::Malformed {
         path,
@@ -107,12 +136,14 @@ impl Place {
 }
 
 /// The place that tells the unit of a process: that of systemd's own hierarchy, else
-/// that in cgroup v2, else that of the memory controller.
+/// that in cgroup v2, else that of the memory controller. One that is the root tells
+/// nothing while another does: a hierarchy may be there and unused.
 pub fn unit_place(places: &[Place]) -> Option<&Place> {
     let of = |name: &str| places.iter().find(|place| place.is_of(name));
-    of("name=systemd")
-        .or_else(|| of(""))
-        .or_else(|| of("memory"))
+    let known = ["name=systemd", "", "memory"].map(of);
+    let mut known = known.into_iter().flatten().peekable();
+    let first = known.peek().copied();
+    known.find(|place| place.path != b"/").or(first)
 }
 
 #[cfg(test)]
@@ -138,6 +169,14 @@ mod tests {
     }
 
     #[test]
+    fn a_process_in_a_namespace_of_its_own() {
+        let status = "Name:\tx\nUid:\t0\t1000\t0\t0\nNSpid:\t4711\t12\t1\n";
+        let inside = Inside { pid: 1, user: 1000 };
+        assert_eq!(Inside::parse(status), Some(inside));
+        assert_eq!(Inside::parse("Name:\tx\n"), None);
+    }
+
+    #[test]
     fn systemds_own_hierarchy_tells_the_unit() {
         let place = |line: &[u8]| Place::parse(line).expect("a line");
         let v2 = place(b"0::/v2");
@@ -147,6 +186,9 @@ mod tests {
         assert_eq!(unit_place(&all), Some(&systemd));
         assert_eq!(unit_place(&[memory.clone(), v2.clone()]), Some(&v2));
         assert_eq!(unit_place(std::slice::from_ref(&memory)), Some(&memory));
+        let unused = place(b"1:name=systemd:/");
+        assert_eq!(unit_place(&[unused.clone(), v2.clone()]), Some(&v2));
+        assert_eq!(unit_place(&[unused.clone(), place(b"0::/")]), Some(&unused));
         assert_eq!(unit_place(&[]), None);
     }
 }

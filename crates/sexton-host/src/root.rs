@@ -17,6 +17,50 @@ pub struct Entry {
     pub is_dir: bool,
 }
 
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link.
+    Link,
+    /// A device, a pipe or a socket.
+    Other,
+}
+
+/// What is known of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meta {
+    /// What it is.
+    pub kind: Kind,
+    /// How long it says it is.
+    pub size_bytes: u64,
+    /// Who may do what, as in `chmod`.
+    pub permissions: u32,
+}
+
+impl Meta {
+    fn of(stat: &rustix::fs::Stat) -> Self {
+        Self {
+            kind: match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File,
+                FileType::Directory => Kind::Dir,
+                FileType::Symlink => Kind::Link,
+                _ => Kind::Other,
+            },
+            size_bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            permissions: stat.st_mode & 0o7777,
+        }
+    }
+
+    /// Whether anyone may execute it.
+    pub fn is_executable(self) -> bool {
+        self.kind == Kind::File && self.permissions & 0o111 != 0
+    }
+}
+
 /// The files of a node. Paths are absolute, as the node itself would write them.
 pub trait Root: Send + Sync {
     /// The whole content of a file. One that has more than `limit_bytes` is refused
@@ -32,6 +76,21 @@ pub trait Root: Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
     /// Where a symbolic link points to.
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
+    /// At most `len` bytes of a file, from `offset` on; fewer at its end. For files of
+    /// which a part is enough: databases, and the first line of a script.
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let whole = self.read(path, offset.saturating_add(len as u64))?;
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        Ok(whole.get(from..).unwrap_or_default().to_vec())
+    }
+    /// What a path leads to, symbolic links followed.
+    fn meta(&self, _path: &Path) -> io::Result<Meta> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// The same of the path itself, which may be a symbolic link.
+    fn link_meta(&self, _path: &Path) -> io::Result<Meta> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// By which path a Unix socket can be connected to from here, links resolved. Only a
     /// running node has any.
     fn socket(&self, _path: &Path) -> io::Result<PathBuf> {
@@ -70,6 +129,18 @@ impl Root for LiveRoot {
         fs::read_link(path)
     }
 
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        read_part(&fs::File::open(path)?, offset, len)
+    }
+
+    fn meta(&self, path: &Path) -> io::Result<Meta> {
+        Ok(Meta::of(&rustix::fs::stat(path)?))
+    }
+
+    fn link_meta(&self, path: &Path) -> io::Result<Meta> {
+        Ok(Meta::of(&rustix::fs::lstat(path)?))
+    }
+
     fn socket(&self, path: &Path) -> io::Result<PathBuf> {
         let path = fs::canonicalize(path)?;
         let kind = fs::metadata(&path)?.file_type();
@@ -104,6 +175,15 @@ fn read_up_to_into(file: fs::File, limit_bytes: u64, content: &mut Vec<u8>) -> i
     Ok(())
 }
 
+/// Reads at `offset` until `len` bytes are there or the file ends.
+fn read_part(file: &fs::File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    let mut file = file;
+    io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+    file.take(len as u64).read_to_end(&mut part)?;
+    Ok(part)
+}
+
 /// A folder that holds a node's files. Every path, and every symbolic link on the
 /// way, is resolved inside it by the kernel: nothing outside can be reached.
 #[derive(Debug)]
@@ -132,8 +212,8 @@ impl FolderRoot {
     }
 }
 
-impl Root for FolderRoot {
-    fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+impl FolderRoot {
+    fn open_file(&self, path: &Path) -> io::Result<fs::File> {
         // NONBLOCK: a named pipe in a captured tree must not stop us.
         let file = fs::File::from(self.open_inside(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
         if !file.metadata()?.is_file() {
@@ -142,7 +222,27 @@ impl Root for FolderRoot {
                 "not a regular file",
             ));
         }
-        read_up_to(file, limit_bytes)
+        Ok(file)
+    }
+}
+
+impl Root for FolderRoot {
+    fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+        read_up_to(self.open_file(path)?, limit_bytes)
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        read_part(&self.open_file(path)?, offset, len)
+    }
+
+    fn meta(&self, path: &Path) -> io::Result<Meta> {
+        let file = self.open_inside(path, OFlags::PATH)?;
+        Ok(Meta::of(&rustix::fs::fstat(&file)?))
+    }
+
+    fn link_meta(&self, path: &Path) -> io::Result<Meta> {
+        let file = self.open_inside(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        Ok(Meta::of(&rustix::fs::fstat(&file)?))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {

@@ -26,7 +26,7 @@ pub(super) fn strings_bytes(n: usize) -> usize {
 }
 
 /// `struct ethtool_drvinfo`.
-pub(super) fn driver(answer: &[u8]) -> Option<Driver> {
+pub fn driver(answer: &[u8]) -> Option<Driver> {
     let text = |at: usize| answer.get(at..at + NAME).map(name);
     Some(Driver {
         name: text(4)?,
@@ -38,14 +38,14 @@ pub(super) fn driver(answer: &[u8]) -> Option<Driver> {
 }
 
 /// `struct ethtool_gstrings`.
-pub(super) fn names(answer: &[u8]) -> Option<Vec<String>> {
+pub fn names(answer: &[u8]) -> Option<Vec<String>> {
     let n = number(answer, 8)?;
     let end = n.checked_mul(NAME)?.checked_add(12)?;
     Some(answer.get(12..end)?.chunks_exact(NAME).map(name).collect())
 }
 
 /// `struct ethtool_stats`.
-pub(super) fn values(answer: &[u8]) -> Option<Vec<u64>> {
+pub fn values(answer: &[u8]) -> Option<Vec<u64>> {
     let n = number(answer, 4)?;
     let end = n.checked_mul(8)?.checked_add(8)?;
     let (values, _) = answer.get(8..end)?.as_chunks::<8>();

@@ -1,0 +1,249 @@
+//! The code of a process: where it is mapped from, and the files behind it, opened as the
+//! process itself sees them, in its own mount namespace and after their names are gone.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use crate::{Host, HostError};
+
+/// A stretch of a process's memory that may be executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its first address.
+    pub start: u64,
+    /// The address after its last.
+    pub end: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The file's inode; 0 when there is no file.
+    pub inode: u64,
+    /// The file's path in the process's own mount namespace, or `[vdso]` and the like;
+    /// empty for memory of no file.
+    pub path: Vec<u8>,
+    /// Whether the file's name is gone.
+    pub is_deleted: bool,
+}
+
+impl Mapping {
+    /// Those of a process.
+    pub fn read_executable(host: &Host, pid: u32) -> Result<Vec<Self>, HostError> {
+        let table = host.read(host.proc(&format!("{pid}/maps"))?)?;
+        Ok(parse(&table))
+    }
+
+    /// Whether a file is behind it.
+    pub fn has_file(&self) -> bool {
+        self.inode != 0 && self.path.first() == Some(&b'/')
+    }
+}
+
+/// The executable lines of `/proc/PID/maps`; lines that make no sense are left out.
+fn parse(table: &[u8]) -> Vec<Mapping> {
+    table
+        .split(|byte| *byte == b'\n')
+        .filter_map(parse_line)
+        .collect()
+}
+
+fn parse_line(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut text = || std::str::from_utf8(fields.next()?).ok();
+    let (start, end) = text()?.split_once('-')?;
+    let is_executable = text()?.as_bytes().get(2) == Some(&b'x');
+    let offset = u64::from_str_radix(text()?, 16).ok()?;
+    let _device = text()?;
+    let inode = text()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
+    let kept = path.strip_suffix(b" (deleted)");
+    is_executable.then_some(Mapping {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        offset,
+        inode,
+        path: kept.unwrap_or(path).to_vec(),
+        is_deleted: kept.is_some(),
+    })
+}
+
+/// Tells one content of a file from another, as well as its inode can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+/// A regular file that is open to be read here and there. It belongs to someone else, who
+/// may change or cut it at any time; so it is never mapped.
+#[derive(Debug)]
+pub struct CodeFile {
+    file: File,
+    id: FileId,
+    owner: u32,
+}
+
+impl CodeFile {
+    fn new(file: File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            let text = "not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let id = FileId {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.len(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        };
+        Ok(Self {
+            file,
+            id,
+            owner: metadata.uid(),
+        })
+    }
+
+    /// Which file it is.
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// Its size when it was opened.
+    pub fn size(&self) -> u64 {
+        self.id.size
+    }
+
+    /// Who owns it.
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// Reads as many bytes as there are, at most what `bytes` holds.
+    pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut n = 0;
+        while n < bytes.len() {
+            match self.file.read_at(&mut bytes[n..], offset + n as u64) {
+                Ok(0) => break,
+                Ok(read) => n += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(n)
+    }
+}
+
+/// Opens the file behind a mapping, whatever has become of its name. That needs
+/// `CAP_SYS_ADMIN`; without it the file is looked for by its name in the process's root,
+/// and taken only if it is the same.
+pub fn open_mapped(host: &Host, pid: u32, mapping: &Mapping) -> Result<CodeFile, HostError> {
+    let below = format!("{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let path = live(host, &below)?;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()) {
+        return CodeFile::new(file.into()).map_err(unread(&path));
+    }
+    let name = Path::new(std::ffi::OsStr::from_bytes(&mapping.path));
+    let file = open_in_root(host, pid, name)?;
+    if file.id.inode != mapping.inode {
+        let other = io::Error::new(io::ErrorKind::NotFound, "another file has its name");
+        return Err(unread(name)(other));
+    }
+    Ok(file)
+}
+
+/// Opens a file by its name in the root of a process. Links are followed inside that root.
+pub fn open_in_root(host: &Host, pid: u32, name: &Path) -> Result<CodeFile, HostError> {
+    let path = live(host, &format!("{pid}/root"))?;
+    let inside = || -> io::Result<CodeFile> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top: OwnedFd = rustix::fs::open(&path, flags, Mode::empty())?;
+        // NONBLOCK: a named pipe must not stop us.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let file = rustix::fs::openat2(&top, name, flags, Mode::empty(), resolve)?;
+        CodeFile::new(file.into())
+    };
+    inside().map_err(unread(name))
+}
+
+/// A path in procfs of the running node; a copy of one has no processes.
+fn live(host: &Host, below: &str) -> Result<PathBuf, HostError> {
+    let path = host.proc(below)?;
+    if host.is_live() {
+        Ok(path)
+    } else {
+        Err(HostError::NotLive(path.display().to_string()))
+    }
+}
+
+fn unread(path: &Path) -> impl FnOnce(io::Error) -> HostError + use<> {
+    let path = path.to_owned();
+    move |source| HostError::Read { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<(u64, u64, u64, u64, &str, bool)>) {
+        let found = parse_line(line.as_bytes());
+        let found = found.as_ref().map(|found| {
+            let path = std::str::from_utf8(&found.path).expect("text");
+            let is_deleted = found.is_deleted;
+            (
+                found.start,
+                found.end,
+                found.offset,
+                found.inode,
+                path,
+                is_deleted,
+            )
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_line_of_maps() {
+        check(
+            "55d0-55e0 r-xp 00002000 08:01 42                    /usr/bin/a b",
+            Some((0x55d0, 0x55e0, 0x2000, 42, "/usr/bin/a b", false)),
+        );
+        check(
+            "55d0-55e0 r-xp 00000000 08:01 42  /tmp/x (deleted)",
+            Some((0x55d0, 0x55e0, 0, 42, "/tmp/x", true)),
+        );
+        check(
+            "7f00-7f10 rwxp 00000000 00:00 0 ",
+            Some((0x7f00, 0x7f10, 0, 0, "", false)),
+        );
+        check("55d0-55e0 r--p 00002000 08:01 42 /usr/bin/a", None);
+        check("55d0 r-xp 0 08:01 42 /usr/bin/a", None);
+        check("", None);
+    }
+
+    #[test]
+    fn our_own_program_is_there() {
+        let host = Host::live().expect("a mount table");
+        let pid = std::process::id();
+        let mappings = Mapping::read_executable(&host, pid).expect("our own maps");
+        let own = a_line_of_maps as *const () as u64;
+        let mapping = mappings
+            .iter()
+            .find(|map| (map.start..map.end).contains(&own));
+        let mapping = mapping.expect("this function is mapped");
+        assert!(mapping.has_file());
+        let file = open_mapped(&host, pid, mapping).expect("our own file");
+        let mut magic = [0; 4];
+        assert_eq!(file.read_at(&mut magic, 0).expect("its bytes"), 4);
+        assert_eq!(&magic, b"\x7fELF");
+        assert_eq!(file.read_at(&mut magic, file.size()).expect("its end"), 0);
+    }
+}

@@ -1,0 +1,30 @@
+//! What a process may change of itself. Nothing of the node is changed.
+
+use std::io;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// Lets this process run before all ordinary tasks (`SCHED_FIFO`).
+pub fn run_first(priority: u8) -> io::Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    // SAFETY: the pointer is to a value that outlives the call; 0 is this process.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives this process a network of its own, with nothing in it, and a `/sys` that shows it.
+/// Both end with the process.
+pub fn leave_network() -> io::Result<()> {
+    let flags = UnshareFlags::NEWNET | UnshareFlags::NEWNS;
+    // SAFETY: neither flag touches file descriptors, which is what makes this unsafe.
+    unsafe { unshare_unsafe(flags) }?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private)?;
+    mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
+    Ok(())
+}
