@@ -1,0 +1,5 @@
+//! Units of real roots, and of roots made for one question each.
+
+mod corners;
+mod owners;
+mod roots;
