@@ -116,7 +116,9 @@ typedef struct {
 	int counter;
 } atomic_t;
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long start_stack;
+};
 
 struct signal_struct {
 	atomic_t live;
@@ -130,6 +132,7 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	struct mm_struct *mm;
 	unsigned int flags;
 	int exit_code;
 	unsigned int on_cpu; /* a byte on newer kernels; unsigned, so that loads are resized */
@@ -162,6 +165,25 @@ struct task_struct___info {
 };
 struct task_struct___cpu {
 	unsigned int cpu;
+};
+
+/* The scheduler's own clock and stamps. Kernels without SCHED_INFO have no stamps in
+ * tasks, those without FAIR_GROUP_SCHED no way from a task to its queue. */
+struct rq {
+	u64 clock;
+};
+struct cfs_rq {
+	struct rq *rq;
+};
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
+struct sched_info {
+	unsigned long long last_queued;
+};
+struct task_struct___stamped {
+	struct sched_entity se;
+	struct sched_info sched_info;
 };
 
 /* network polling */

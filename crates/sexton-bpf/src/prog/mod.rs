@@ -5,3 +5,4 @@ pub mod exits;
 pub mod memcg;
 pub mod napi;
 pub mod runq;
+pub mod stacks;

@@ -87,15 +87,25 @@ static __always_inline bool is_running(struct task_struct *task)
 	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
 }
 
-/* What a task polls for, by its name; negative for all others. */
-static __always_inline int what_of(struct task_struct *task, u8 *comm)
+/* What a task polls for, by its name; negative for all others. Byte by byte, as
+ * most names differ in the first, and a helper to copy one costs more than that. */
+static __always_inline int what_of(struct task_struct *task)
 {
-	bpf_core_read(comm, 16, &task->comm);
-	if (!__builtin_memcmp(comm, "ksoftirq", 8))
+	const char *comm = task->comm;
+
+	if (comm[0] == 'k' && comm[1] == 's' && comm[2] == 'o' && comm[3] == 'f' && comm[4] == 't' &&
+	    comm[5] == 'i' && comm[6] == 'r' && comm[7] == 'q')
 		return KSOFTIRQD;
-	if (!__builtin_memcmp(comm, "napi", 4) && comm[4] == '/')
+	if (comm[0] == 'n' && comm[1] == 'a' && comm[2] == 'p' && comm[3] == 'i' && comm[4] == '/')
 		return THREAD;
 	return -1;
+}
+
+/* Whether anything may wait for this core. Only then does it matter when a task
+ * got it: reading the clock at every switch would cost more than all the rest. */
+static __always_inline bool is_waited_for(struct napi_core *core)
+{
+	return core->since_ns[NET_TX] | core->since_ns[NET_RX] | core->since_ns[KSOFTIRQD] | core->thread_waits;
 }
 
 static __always_inline void note(struct napi_core *core, u64 slot, struct napi_served *served)
@@ -154,19 +164,23 @@ int BPF_PROG(napi_softirq_entry, unsigned int vec)
 	return 0;
 }
 
-static __always_inline void wake_thread(u32 pid, u8 *comm, u64 now)
+static __always_inline void wake_thread(struct task_struct *task)
 {
+	u64 now = bpf_ktime_get_boot_ns();
+	u32 pid = task->pid;
 	struct napi_thread *known = bpf_map_lookup_elem(&threads, &pid);
 	struct napi_thread thread = { .since_ns = now, .seen_ns = now };
-	struct napi_core *core;
+	struct napi_core *core = core_of(cpu_of(task));
 
+	if (core)
+		core->thread_waits = 1;
 	if (known) {
 		known->seen_ns = now;
 		if (!known->since_ns)
 			known->since_ns = now;
 		return;
 	}
-	__builtin_memcpy(thread.comm, comm, sizeof(thread.comm));
+	bpf_core_read(thread.comm, sizeof(thread.comm), &task->comm);
 	if (!bpf_map_update_elem(&threads, &pid, &thread, BPF_ANY))
 		return;
 	core = this_core();
@@ -178,17 +192,16 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(napi_sched_wakeup, struct task_struct *task)
 {
 	struct napi_core *core;
-	u8 comm[16] = {};
 	int what;
 
 	if (!(task->flags & PF_KTHREAD))
 		return 0;
-	what = what_of(task, comm);
+	what = what_of(task);
 	/* One that was about to sleep and still runs does not wait. */
 	if (what < 0 || is_running(task))
 		return 0;
 	if (what == THREAD) {
-		wake_thread(task->pid, comm, bpf_ktime_get_boot_ns());
+		wake_thread(task);
 		return 0;
 	}
 	core = core_of(cpu_of(task));
@@ -213,10 +226,14 @@ static __always_inline void run_thread(struct napi_core *core, struct napi_serve
 {
 	struct napi_thread *thread = bpf_map_lookup_elem(&threads, &served->waiter_pid);
 
+	core->thread_waits = 0;
 	if (!thread || !thread->since_ns)
 		return;
 	served->since_ns = thread->since_ns;
 	thread->since_ns = 0;
+	/* It was woken for another core. */
+	if (!served->until_ns)
+		served->until_ns = bpf_ktime_get_boot_ns();
 	served->what = THREAD;
 	note(core, KSOFTIRQD, served);
 }
@@ -225,11 +242,13 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(napi_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct napi_core *core = this_core();
-	u64 now = bpf_ktime_get_boot_ns();
 	u32 pid = next->pid;
+	u64 now = 0;
 
 	if (!core)
 		return 0;
+	if (is_waited_for(core))
+		now = bpf_ktime_get_boot_ns();
 	if (pid && next->flags & PF_KTHREAD) {
 		struct napi_served served = {
 			.until_ns = now,
@@ -238,8 +257,7 @@ int BPF_PROG(napi_sched_switch, bool preempt, struct task_struct *prev, struct t
 			.waiter_pid = pid,
 			.cpu = bpf_get_smp_processor_id(),
 		};
-		u8 comm[16] = {};
-		int what = what_of(next, comm);
+		int what = what_of(next);
 
 		if (what == KSOFTIRQD)
 			run_ksoftirqd(core, &served);

@@ -40,7 +40,9 @@ struct napi_look {
 };
 
 /* Written by its own core only, but for `armed`, and `longest_ns` set to zero,
- * which are user space's. Stamps are zero when nothing waits. */
+ * which are user space's, and `thread_waits`, which says that a polling thread was
+ * woken for this core. Stamps are zero when nothing waits; so is that of a task
+ * which got the core while nothing waited. */
 struct napi_core {
 	u64 since_ns[N_WAITS];
 	u64 current_since_ns;
@@ -49,6 +51,8 @@ struct napi_core {
 	u32 previous_pid;
 	u32 ksoftirqd_pid;
 	u32 armed;
+	u32 thread_waits;
+	u32 unused;
 	u64 n_served;
 	u64 n_unknown;
 	u64 longest_ns[N_WAITS];

@@ -4,8 +4,9 @@
  *
  * The moment a task begins to wait lies in a table that user space maps, so a
  * wait that has not ended yet is seen too. A table with one slot per pid instead
- * of a hash: both hooks are among the hottest of the kernel. Names are read only
- * for waits and stretches that are worth telling.
+ * of a hash: both hooks are among the hottest of the kernel. For the same reason
+ * a clock is read only where the scheduler's own, which stamps what it queues, may
+ * not be fresh. Names are read only for waits and stretches that are worth telling.
  */
 #include "kernel.h"
 #include <bpf/bpf_tracing.h>
@@ -20,6 +21,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define WORTH_NAMING_NS 1000000
 /* Shorter runs hold nobody up; this is about two ticks. */
 #define STRETCH_NS 5000000
+
+/* How often one moment is read by both clocks. */
+#define PAIR_NS 250000000
 
 /* Set before loading. */
 const volatile u64 threshold_ns = 100000000;
@@ -51,6 +55,30 @@ static __always_inline struct runq_core *this_core(void)
 	return bpf_map_lookup_elem(&cores, &cpu);
 }
 
+/* Whether the scheduler's clock and stamps are there; else the boot clock is read. */
+static __always_inline bool has_stamps(struct task_struct___stamped *task)
+{
+	return bpf_core_field_exists(task->sched_info.last_queued) && bpf_core_field_exists(task->se.cfs_rq->rq);
+}
+
+/* Now, at a switch, by the scheduler's clock: fresh unless a task was woken that is
+ * to run at once; then as of some moment since the last tick. Every task, of whatever
+ * class, leads to the queue of its core. */
+static __always_inline u64 clock_now(struct task_struct *next)
+{
+	struct task_struct___stamped *stamped = (void *)next;
+
+	if (!has_stamps(stamped))
+		return bpf_ktime_get_boot_ns();
+	return stamped->se.cfs_rq->rq->clock;
+}
+
+/* The same, read anew: by the boot clock, and how far that is ahead on this core. */
+static __always_inline u64 exact_now(struct runq_core *core, u64 now)
+{
+	return core->boot_ns ? bpf_ktime_get_boot_ns() - (core->boot_ns - core->clock_ns) : now;
+}
+
 static __always_inline u64 *slot_of(u32 pid)
 {
 	u32 slot = (pid * SPREAD) & (N_SLOTS - 1);
@@ -58,9 +86,10 @@ static __always_inline u64 *slot_of(u32 pid)
 	return bpf_map_lookup_elem(&waits, &slot);
 }
 
-static __always_inline void begin_wait(struct runq_core *core, u32 pid, u64 now)
+static __always_inline void begin_wait(u32 pid, u64 now)
 {
 	u64 *slot = slot_of(pid);
+	struct runq_core *core;
 	u64 old;
 
 	if (!slot)
@@ -68,13 +97,16 @@ static __always_inline void begin_wait(struct runq_core *core, u32 pid, u64 now)
 	old = *slot;
 	if ((old & PID_MASK) == pid)
 		return;
-	if (old && core)
-		core->n_lost++;
+	if (old) {
+		core = this_core();
+		if (core)
+			core->n_lost++;
+	}
 	*slot = now >> UNIT_BITS << PID_BITS | pid;
 }
 
-/* Nanoseconds that the task has waited, at least 1; 0 when it did not. */
-static __always_inline u64 end_wait(u32 pid, u64 now)
+/* Takes the word of a task that waited; 0 when it did not. */
+static __always_inline u64 end_wait(u32 pid)
 {
 	u64 *slot = slot_of(pid);
 	u64 old;
@@ -85,7 +117,18 @@ static __always_inline u64 end_wait(u32 pid, u64 now)
 	if ((old & PID_MASK) != pid)
 		return 0;
 	*slot = 0;
-	return (((now >> UNIT_BITS) - (old >> PID_BITS)) & TIME_MASK) << UNIT_BITS | 1;
+	return old;
+}
+
+/* Nanoseconds since the moment of a word, at least 1. */
+static __always_inline u64 waited_ns(u64 word, u64 now)
+{
+	u64 units = ((now >> UNIT_BITS) - (word >> PID_BITS)) & TIME_MASK;
+
+	/* Clocks of two cores may differ a little. */
+	if (units > TIME_MASK / 2)
+		return 1;
+	return units << UNIT_BITS | 1;
 }
 
 /* Whether a task that leaves its core would rather have stayed. */
@@ -117,17 +160,17 @@ static __always_inline u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-static __always_inline void name_wait(struct runq_core *core, struct runq_waited *waited, struct task_struct *prev,
-				      struct task_struct *next)
+static __always_inline void name_wait(struct runq_core *core, struct runq_waited *waited, u64 since, u64 now,
+				      struct task_struct *prev, struct task_struct *next)
 {
 	waited->pid = next->pid;
 	bpf_core_read(waited->comm, sizeof(waited->comm), &next->comm);
 	waited->holder_pid = prev->pid;
-	waited->holder_ns = waited->until_ns - later(core->current_since_ns, waited->since_ns);
+	waited->holder_ns = now - later(core->current_since_ns, since);
 	bpf_core_read(waited->holder_comm, sizeof(waited->holder_comm), &prev->comm);
 	for (u32 i = 0; i < N_STRETCHES; i++) {
 		struct runq_stretch *stretch = &core->stretches[i];
-		u64 from = later(stretch->since_ns, waited->since_ns);
+		u64 from = later(stretch->since_ns, since);
 
 		if (stretch->until_ns <= from || stretch->until_ns - from <= waited->holder_ns)
 			continue;
@@ -140,12 +183,14 @@ static __always_inline void name_wait(struct runq_core *core, struct runq_waited
 static __always_inline void note_wait(struct runq_core *core, u64 ns, u64 now, struct task_struct *prev,
 				      struct task_struct *next)
 {
-	struct runq_waited waited = { .since_ns = now - ns, .until_ns = now };
+	struct runq_waited waited = {};
 	bool is_longest = ns > core->longest.until_ns - core->longest.since_ns;
 
 	if (ns < threshold_ns && !is_longest)
 		return;
-	name_wait(core, &waited, prev, next);
+	waited.until_ns = bpf_ktime_get_boot_ns();
+	waited.since_ns = waited.until_ns - ns;
+	name_wait(core, &waited, now - ns, now, prev, next);
 	if (is_longest)
 		core->longest = waited;
 	if (ns < threshold_ns)
@@ -156,10 +201,16 @@ static __always_inline void note_wait(struct runq_core *core, u64 ns, u64 now, s
 
 static __always_inline int woken(struct task_struct *task)
 {
+	struct task_struct___stamped *stamped = (void *)task;
+	u64 now;
+
 	/* One that was about to sleep and still runs does not wait. */
 	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
 		return 0;
-	begin_wait(this_core(), task->pid, bpf_ktime_get_boot_ns());
+	now = has_stamps(stamped) ? stamped->sched_info.last_queued : bpf_ktime_get_boot_ns();
+	/* Without a stamp it never left its queue, and waits since it left the core. */
+	if (now)
+		begin_wait(task->pid, now);
 	return 0;
 }
 
@@ -179,18 +230,29 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(runq_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
 	struct runq_core *core = this_core();
-	u64 now = bpf_ktime_get_boot_ns(), ns;
+	u64 now = clock_now(next), word, ns;
 
 	if (!core)
 		return 0;
+	if (now - core->clock_ns >= PAIR_NS) {
+		core->clock_ns = now;
+		core->boot_ns = bpf_ktime_get_boot_ns();
+	}
 	if (prev->pid) {
 		if (is_runnable(prev, preempt))
-			begin_wait(core, prev->pid, now);
+			begin_wait(prev->pid, now);
 		if (core->current_since_ns && now - core->current_since_ns >= STRETCH_NS)
 			note_stretch(core, prev, now);
 	}
 	if (next->pid) {
-		ns = end_wait(next->pid, now);
+		word = end_wait(next->pid);
+		ns = word ? waited_ns(word, now) : 0;
+		/* None at all is that of a clock which is not fresh; and what is worth
+		 * naming is worth a look at the clock. */
+		if (ns == 1 || ns >= WORTH_NAMING_NS) {
+			now = exact_now(core, now);
+			ns = waited_ns(word, now);
+		}
 		if (ns)
 			count_delay(&core->delays, ns);
 		if (ns >= WORTH_NAMING_NS)

@@ -33,7 +33,7 @@ struct runq_waited {
 	u8 holder_comm[16];
 };
 
-/* A task that ran long without a break. */
+/* A task that ran long without a break, by the program's clock. */
 struct runq_stretch {
 	u64 since_ns;
 	u64 until_ns;
@@ -42,8 +42,12 @@ struct runq_stretch {
 	u8 comm[16];
 };
 
-/* Written by its own core only, but for `longest`, which user space clears. */
+/* Written by its own core only, but for `longest`, which user space clears. Stamps
+ * of tasks are by the program's clock; `clock_ns` and `boot_ns` are one moment by
+ * both clocks. All else is by the boot clock. */
 struct runq_core {
+	u64 clock_ns;
+	u64 boot_ns;
 	u64 current_since_ns;
 	u32 current_pid;
 	u32 unused;

@@ -39,8 +39,11 @@ pub struct Options {
 pub struct Waiting {
     /// Its number.
     pub pid: u32,
-    /// Since when it waits, to the microsecond.
+    /// Since when it waits. May be told a little otherwise the next time, as two clocks
+    /// are compared.
     pub since_ns: u64,
+    /// The same for as long as it waits.
+    pub mark: u64,
 }
 
 /// The loaded program.
@@ -106,27 +109,38 @@ impl Watch {
     /// Tasks that have waited for at least `floor_ns`, as of `now_ns`, in no order.
     pub fn waiting(&self, now_ns: u64, floor_ns: u64) -> Vec<Waiting> {
         let words = (0..self.waits.len()).filter_map(|slot| self.waits.read(slot));
-        let waiting = words.filter_map(|word| decode(word, now_ns));
+        let ahead_ns = self.boot_clock_ahead_ns();
+        let waiting = words.filter_map(|word| decode(word, now_ns, ahead_ns));
         waiting
             .filter(|wait| now_ns.saturating_sub(wait.since_ns) >= floor_ns)
             .collect()
     }
+
+    /// By how much the boot clock is ahead of the one that stamps tasks; as on the core
+    /// that compared them last.
+    fn boot_clock_ahead_ns(&self) -> u64 {
+        let cores = (0..self.n_cores()).filter_map(|cpu| self.core(cpu));
+        let last = cores.max_by_key(|core| core.boot_ns);
+        last.map_or(0, |core| core.boot_ns.wrapping_sub(core.clock_ns))
+    }
 }
 
-/// Takes a word of the table apart. One that seems to begin in the future began just now,
+/// Takes a word of the table apart, given the boot clock and how much it is ahead. One that seems to begin in the future began just now,
 /// on another core, whose clock we may read a moment later.
-fn decode(word: u64, now_ns: u64) -> Option<Waiting> {
+fn decode(word: u64, now_ns: u64, ahead_ns: u64) -> Option<Waiting> {
     if word == 0 {
         return None;
     }
     let pid_bits = Layout::PID_BITS.0;
     let unit_bits = Layout::UNIT_BITS.0;
-    let units = (now_ns >> unit_bits).wrapping_sub(word >> pid_bits) & (u64::MAX >> pid_bits);
+    let clock_ns = now_ns.wrapping_sub(ahead_ns);
+    let units = (clock_ns >> unit_bits).wrapping_sub(word >> pid_bits) & (u64::MAX >> pid_bits);
     let is_future = units > u64::MAX >> (pid_bits + 1);
     let units = if is_future { 0 } else { units };
     Some(Waiting {
         pid: u32::try_from(word & !(u64::MAX << pid_bits)).ok()?,
-        since_ns: (now_ns >> unit_bits).saturating_sub(units) << unit_bits,
+        since_ns: now_ns.saturating_sub(units << unit_bits),
+        mark: word,
     })
 }
 
@@ -156,8 +170,13 @@ mod tests {
 
     #[track_caller]
     fn check(now_ns: u64, word: u64, expected: Option<(u32, u64)>) {
-        let found = decode(word, now_ns).map(|wait| (wait.pid, wait.since_ns));
+        let found = decode(word, now_ns, 0).map(|wait| (wait.pid, wait.since_ns));
         assert_eq!(found, expected);
+        // Whatever the boot clock is ahead, it is what moments are told by.
+        let ahead_ns = 77 << 30;
+        let found = decode(word, now_ns + ahead_ns, ahead_ns);
+        let expected = expected.map(|(pid, since_ns)| (pid, since_ns + ahead_ns));
+        assert_eq!(found.map(|wait| (wait.pid, wait.since_ns)), expected);
     }
 
     #[test]
@@ -168,7 +187,7 @@ mod tests {
         check(
             (9 << 20) + 1000,
             word(42, (5 << 20) + 900),
-            Some((42, 5 << 20)),
+            Some((42, (5 << 20) + 1000)),
         );
         check(
             9 << 20,
