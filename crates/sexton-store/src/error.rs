@@ -27,7 +27,12 @@ pub enum StoreError {
         pid: Option<u32>,
     },
     /// The bundle holds another boot; the times of two boots cannot be told apart.
-    #[error("{} holds records of boot {theirs}, this is boot {ours}: choose another folder", dir.display())]
+    #[error(
+        "{dir} holds records of boot {theirs}, and this is boot {ours}, whose times cannot be \
+         compared with those: choose another folder, or move this one away and keep it \
+         (mv {dir} {dir}.old)",
+        dir = dir.display()
+    )]
     OtherBoot {
         /// The bundle.
         dir: PathBuf,

@@ -4,10 +4,12 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sexton_model::moment::Moment;
 
 use crate::error::StoreError;
+use crate::stacks::StackSegment;
 
 /// A sealed segment; its name says all this.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +55,21 @@ impl Segment {
     }
 }
 
+/// The ledger as the writer and the thread that seals share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Mutex<Ledger>>);
+
+impl Shared {
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        Self(Arc::new(Mutex::new(ledger)))
+    }
+
+    /// Nothing that can panic is done while it is held, so it is never left half changed.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What a bundle holds, in bytes.
 #[derive(Debug)]
 pub(crate) struct Ledger {
@@ -61,10 +78,20 @@ pub(crate) struct Ledger {
     max_bytes: u64,
     /// Oldest first.
     pub(crate) segments: Vec<Segment>,
+    /// Those of stacks, oldest first.
+    pub(crate) stacks: Vec<StackSegment>,
     /// All that is never dropped: the open segment, raw files and the small ones.
     pub(crate) kept_bytes: u64,
     /// Dropped because the disk was full, and not yet spoken of.
-    pub(crate) lost_to_disk: Vec<Segment>,
+    pub(crate) lost_to_disk: Vec<Lost>,
+}
+
+/// A span whose records or samples were dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) what: &'static str,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
 }
 
 impl Ledger {
@@ -72,20 +99,26 @@ impl Ledger {
         let records = dir.join("records");
         let segments = Segment::list(&records)?;
         let all = bytes_under(dir).map_err(StoreError::io("list", dir))?;
-        let sealed: u64 = segments.iter().map(|segment| segment.bytes).sum();
+        let stacks = StackSegment::list(dir)?;
+        let sealed = sum(&segments, &stacks);
         Ok(Self {
             dir: dir.to_owned(),
             records,
             max_bytes,
             segments,
+            stacks,
             kept_bytes: all.saturating_sub(sealed),
             lost_to_disk: Vec::new(),
         })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        let sealed: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
-        self.kept_bytes + sealed
+        self.kept_bytes + sum(&self.segments, &self.stacks)
+    }
+
+    /// Bytes that were counted and are gone.
+    pub(crate) fn forget(&mut self, bytes: u64) {
+        self.kept_bytes = self.kept_bytes.saturating_sub(bytes);
     }
 
     pub(crate) fn path(&self, segment: &Segment) -> PathBuf {
@@ -104,15 +137,26 @@ impl Ledger {
 
     /// Drops the segments that end before this.
     pub(crate) fn drop_before(&mut self, first: Moment) -> Result<(), StoreError> {
-        while let Some(oldest) = self.segments.first()
-            && oldest.to_ns < first.as_ns()
+        while let Some(end_ns) = self.oldest_ends().into_iter().flatten().min()
+            && end_ns < first.as_ns()
         {
             self.drop_oldest()?;
         }
         Ok(())
     }
 
-    fn drop_oldest(&mut self) -> Result<Option<Segment>, StoreError> {
+    /// When the oldest segments end: of records, of stacks.
+    fn oldest_ends(&self) -> [Option<u64>; 2] {
+        let records = self.segments.first().map(|segment| segment.to_ns);
+        let stacks = self.stacks.first().map(|segment| segment.to_ns);
+        [records, stacks]
+    }
+
+    fn drop_oldest(&mut self) -> Result<Option<Lost>, StoreError> {
+        let [records, stacks] = self.oldest_ends();
+        if stacks.is_some_and(|stacks| records.is_none_or(|records| stacks < records)) {
+            return self.drop_oldest_stacks();
+        }
         let Some(oldest) = self.segments.first() else {
             return Ok(None);
         };
@@ -121,8 +165,28 @@ impl Ledger {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(StoreError::io("drop", &path)(error))
             }
-            _ => Ok(Some(self.segments.remove(0))),
+            _ => {
+                let segment = self.segments.remove(0);
+                Ok(Some(Lost {
+                    what: "records",
+                    from_ns: segment.from_ns,
+                    to_ns: segment.to_ns,
+                }))
+            }
         }
+    }
+
+    fn drop_oldest_stacks(&mut self) -> Result<Option<Lost>, StoreError> {
+        let Some(oldest) = self.stacks.first() else {
+            return Ok(None);
+        };
+        oldest.remove(&self.dir)?;
+        let segment = self.stacks.remove(0);
+        Ok(Some(Lost {
+            what: "samples of stacks",
+            from_ns: segment.from_ns,
+            to_ns: segment.to_ns,
+        }))
     }
 
     /// Writes and counts new bytes of a file. A full disk costs the oldest segments.
@@ -158,6 +222,12 @@ impl Ledger {
             why,
         }
     }
+}
+
+fn sum(records: &[Segment], stacks: &[StackSegment]) -> u64 {
+    let records = records.iter().map(|segment| segment.bytes);
+    let stacks = stacks.iter().map(|segment| segment.bytes);
+    records.chain(stacks).sum()
 }
 
 fn is_full(error: &io::Error) -> bool {

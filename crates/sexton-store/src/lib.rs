@@ -6,9 +6,13 @@
 //! bundle.json                            whose records these are, what their times mean
 //! lock                                   held by the one writer; has its pid
 //! records/<sequence>-<from>-<to>.parquet sealed segments, oldest first
+//! records/sealing.wal                    a closed segment, until it is sealed
 //! records/current.wal                    the open segment
+//! stacks/…                               samples of stacks: see `stacks.rs`
 //! raw/…                                  files that rules read as they are
 //! ```
+//!
+//! [`pack`] makes one file of it, `.tar.zst`, which [`Bundle::open`] takes as well.
 //!
 //! The sealed segments are one flat table (`SELECT * FROM 'records/*.parquet'`). The open
 //! one is a log of checksummed batches: what [`BundleWriter::sync`] has acknowledged
@@ -16,22 +20,30 @@
 //! records, never an error of the reader.
 
 mod bundle;
+mod checked;
 mod columns;
 mod crc;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ledger;
 mod lock;
 mod meta;
+mod pack;
 mod row;
 mod seal;
 mod sealed;
+mod stacks;
 mod stream;
+mod thrift;
 mod wal;
 mod writer;
 
 pub use bundle::{Bundle, Dropped};
 pub use error::StoreError;
 pub use meta::{FORMAT, Limits, Node};
+pub use pack::{pack, unpack};
+pub use stacks::{StackChunk, StackPiece, StackStream};
 pub use stream::Stream;
 pub use writer::{Acknowledged, BundleWriter, Summary};
 

@@ -1,6 +1,7 @@
 //! `bundle.json`: whose records these are, and what their times mean.
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +14,9 @@ use crate::error::StoreError;
 pub const FORMAT: u32 = 1;
 
 pub(crate) const FILE: &str = "bundle.json";
+
+/// A larger `bundle.json` is none: ours have some hundred bytes.
+const MAX_BYTES: u64 = 64 << 10;
 
 const CLOCK: &str = "time_ns: nanoseconds of CLOCK_BOOTTIME of this boot; \
                      wall_ns: nanoseconds since 1970, null until the wall clock was sampled";
@@ -115,21 +119,31 @@ impl Meta {
 
     /// `None` when there is no such file.
     pub(crate) fn read(dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(FILE);
+        let mut json = Vec::new();
+        let read =
+            File::open(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut json));
+        match read {
+            Ok(_) if json.len() as u64 > MAX_BYTES => Err(StoreError::NotABundle {
+                dir: dir.to_owned(),
+                why: format!("{FILE} is over {MAX_BYTES} bytes"),
+            }),
+            Ok(_) => Self::parse(dir, &json).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StoreError::io("read", &path)(error)),
+        }
+    }
+
+    pub(crate) fn parse(dir: &Path, json: &[u8]) -> Result<Self, StoreError> {
         #[derive(Deserialize)]
         struct Format {
             format: u32,
         }
-        let path = dir.join(FILE);
-        let json = match fs::read(&path) {
-            Ok(json) => json,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StoreError::io("read", &path)(error)),
-        };
         let malformed = |error: serde_json::Error| StoreError::NotABundle {
             dir: dir.to_owned(),
             why: format!("{FILE}: {error}"),
         };
-        let Format { format } = serde_json::from_slice(&json).map_err(malformed)?;
+        let Format { format } = serde_json::from_slice(json).map_err(malformed)?;
         if format > FORMAT {
             return Err(StoreError::Newer {
                 dir: dir.to_owned(),
@@ -137,6 +151,6 @@ impl Meta {
                 known: FORMAT,
             });
         }
-        serde_json::from_slice(&json).map_err(malformed).map(Some)
+        serde_json::from_slice(json).map_err(malformed)
     }
 }

@@ -2,77 +2,23 @@
 //! more than a block is in memory.
 
 use std::fs::File;
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{KeyValue, RowGroupMetaData};
-use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
-use serde::{Deserialize, Serialize};
+use parquet::file::writer::SerializedColumnWriter;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::record::Detail;
 
+use crate::checked::CheckedWriter;
 use crate::columns::{self, Column};
-use crate::crc::crc32c;
 use crate::error::StoreError;
-use crate::ledger::Ledger;
+use crate::ledger::Shared;
 use crate::row::{Kind, Row, Said};
-
-/// In the file's metadata: the row groups and their CRC-32C, and a CRC-32C of all that.
-/// Parquet's own page checksums are optional, and the library does not write them.
-pub(crate) const CHECKSUMS: &str = "sexton.crc32c";
-
-/// What is known of a row group apart from the footer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Checked {
-    pub(crate) end: u64,
-    /// Of all bytes since the group before.
-    pub(crate) crc: u32,
-    /// Of the places of its columns.
-    pub(crate) layout_crc: u32,
-    pub(crate) from_ns: u64,
-    pub(crate) to_ns: u64,
-}
-
-/// The checksum of where the columns of a row group are.
-pub(crate) fn layout_crc(group: &RowGroupMetaData) -> u32 {
-    group.columns().iter().fold(0, |crc, column| {
-        let (start, length) = column.byte_range();
-        let crc = crc32c(crc, &start.to_le_bytes());
-        crc32c(crc, &length.to_le_bytes())
-    })
-}
 
 /// The detail that names the blind sensor, when another one speaks of it.
 pub(crate) const GAP_SENSOR: &str = "sensor";
-
-/// A file that makes room before it grows.
-struct Metered<'a> {
-    ledger: &'a mut Ledger,
-    file: (&'a File, &'a Path),
-    at: u64,
-    crc: u32,
-    failed: Option<StoreError>,
-}
-
-impl Write for Metered<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Err(error) = self.ledger.write_at(self.file, self.at, bytes) {
-            let text = error.to_string();
-            self.failed = Some(error);
-            return Err(io::Error::other(text));
-        }
-        self.crc = crc32c(self.crc, bytes);
-        self.at += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The wall clock against the clock of the recording, as it was last sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -102,66 +48,22 @@ fn time(row: &Row) -> i64 {
 
 /// A sealed segment in the making.
 pub(crate) struct Sealer<'a> {
-    writer: SerializedFileWriter<Metered<'a>>,
-    path: &'a Path,
+    file: CheckedWriter<'a>,
     wall: &'a mut WallOffset,
-    checksums: Vec<Checked>,
 }
 
 impl<'a> Sealer<'a> {
     pub(crate) fn new(
-        ledger: &'a mut Ledger,
+        ledger: &'a Shared,
         file: (&'a File, &'a Path),
         wall: &'a mut WallOffset,
     ) -> Result<Self, StoreError> {
-        let seal = |source| StoreError::Seal {
-            path: file.1.to_owned(),
-            source,
-        };
-        let metered = Metered {
-            ledger,
-            file,
-            at: 0,
-            crc: 0,
-            failed: None,
-        };
-        let schema = columns::schema().map_err(seal)?;
-        let properties = Arc::new(columns::properties().map_err(seal)?);
-        Ok(Self {
-            writer: SerializedFileWriter::new(metered, schema, properties).map_err(seal)?,
-            path: file.1,
-            wall,
-            checksums: Vec::new(),
-        })
+        let file = CheckedWriter::new(ledger, file, columns::schema(), columns::properties())?;
+        Ok(Self { file, wall })
     }
 
     /// Adds the rows of one block.
-    pub(crate) fn block(&mut self, rows: Vec<Row>) -> Result<(), StoreError> {
-        let done = self.row_group(rows);
-        done.map_err(|error| self.explain(error))
-    }
-
-    /// Ends the file.
-    pub(crate) fn finish(mut self) -> Result<(), StoreError> {
-        let text =
-            serde_json::to_string(&self.checksums).expect("numbers can always be written as JSON");
-        let text = format!("{:08x} {text}", crc32c(0, text.as_bytes()));
-        let checksums = KeyValue::new(CHECKSUMS.to_owned(), text);
-        self.writer.append_key_value_metadata(checksums);
-        let done = self.writer.finish();
-        done.map_err(|error| self.explain(error)).map(|_| ())
-    }
-
-    /// What really went wrong, when the library only passes on that something did.
-    fn explain(&mut self, source: ParquetError) -> StoreError {
-        let failed = self.writer.inner_mut().failed.take();
-        failed.unwrap_or_else(|| StoreError::Seal {
-            path: self.path.to_owned(),
-            source,
-        })
-    }
-
-    fn row_group(&mut self, mut rows: Vec<Row>) -> Result<(), ParquetError> {
+    pub(crate) fn block(&mut self, mut rows: Vec<Row>) -> Result<(), StoreError> {
         crate::row::sort_by_time(&mut rows);
         let wall = self.wall.walk(&rows);
         let mut rows: Vec<(Row, Option<i64>)> = rows.into_iter().zip(wall).collect();
@@ -173,25 +75,22 @@ impl<'a> Sealer<'a> {
                 a.known.series.cmp(&b.known.series)
             }
         });
-        let mut group = self.writer.next_row_group()?;
-        for column in Column::ALL {
-            let missing = || ParquetError::General(format!("no column {}", column.name()));
-            let mut writer = group.next_column()?.ok_or_else(missing)?;
-            write_column(&mut writer, column, &rows)?;
-            writer.close()?;
-        }
-        let group = group.close()?;
-        self.writer.flush()?;
-        let sink = self.writer.inner_mut();
         let times = || rows.iter().map(|(row, _)| time(row).cast_unsigned());
-        self.checksums.push(Checked {
-            end: sink.at,
-            crc: std::mem::take(&mut sink.crc),
-            layout_crc: layout_crc(&group),
-            from_ns: times().min().unwrap_or(0),
-            to_ns: times().max().unwrap_or(0),
-        });
-        Ok(())
+        let span_ns = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+        self.file.group(span_ns, |group| {
+            for column in Column::ALL {
+                let missing = || ParquetError::General(format!("no column {}", column.name()));
+                let mut writer = group.next_column()?.ok_or_else(missing)?;
+                write_column(&mut writer, column, &rows)?;
+                writer.close()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends the file.
+    pub(crate) fn finish(self) -> Result<(), StoreError> {
+        self.file.finish()
     }
 }
 

@@ -2,11 +2,12 @@
 //! are opened when their span is reached, and merged.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
 use std::rc::Rc;
 use std::vec::IntoIter;
 
 use sexton_model::fact::Fact;
+use sexton_model::fact::klog::KLOG_EVENT;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record};
@@ -49,7 +50,8 @@ impl Wanted {
 enum Source {
     Segment(Segment),
     Group(Rc<Sealed>, Segment, Group),
-    Block(Block),
+    /// Of the log at this place.
+    Block(usize, Block),
     Said(Box<Record>),
 }
 
@@ -75,7 +77,32 @@ pub struct Stream<'a> {
     /// The next record of each open source, by time and order.
     heads: BinaryHeap<Reverse<Head>>,
     unknown: Unknown,
+    told: Told,
     last_ns: u64,
+}
+
+/// Lines of the kernel's log that were told. A recorder that begins again reads the whole
+/// ring again; a bundle is of one boot, in which a line has a number of its own.
+#[derive(Debug, Default)]
+struct Told(HashSet<u64>);
+
+impl Told {
+    /// More are not remembered: no ring holds as many.
+    const MAX_LINES: usize = 1 << 20;
+
+    fn is_again(&mut self, record: &Record) -> bool {
+        if record.fact() != Some(&KLOG_EVENT) {
+            return false;
+        }
+        let Some(seq) = record.detail("seq").and_then(|seq| seq.parse().ok()) else {
+            return false;
+        };
+        let is_known = self.0.contains(&seq);
+        if self.0.len() < Self::MAX_LINES {
+            self.0.insert(seq);
+        }
+        is_known
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,46 +121,51 @@ impl<'a> Stream<'a> {
             open: Vec::new(),
             heads: BinaryHeap::new(),
             unknown: Unknown::default(),
+            told: Told::default(),
         };
         for segment in &bundle.segments {
             let order = (segment.sequence, 0);
             let source = Source::Segment(segment.clone());
             stream.wait(segment.from_ns, segment.to_ns, order, source);
         }
-        stream.wait_for_log();
+        stream.wait_for_logs();
         stream.sort_waiting();
         stream
     }
 
-    fn wait_for_log(&mut self) {
-        let last = self.bundle.span();
-        let mut end_ns = last.map_or(self.bundle.created().as_ns(), |span| span.end().as_ns());
-        let mut trouble = self.bundle.log_trouble.clone();
-        if let Some(log) = self.bundle.log.as_ref().and_then(|log| log.lock().ok()) {
+    fn wait_for_logs(&mut self) {
+        let bundle = self.bundle;
+        for (place, log) in bundle.logs.iter().enumerate() {
+            let Ok(log) = log.lock() else { continue };
             for (i, block) in log.blocks.iter().enumerate() {
-                let order = (log.sequence, i);
-                let source = Source::Block(*block);
-                self.wait(block.from_ns, block.to_ns, order, source);
+                let source = Source::Block(place, *block);
+                self.wait(block.from_ns, block.to_ns, (log.sequence, i), source);
             }
-            end_ns = log.span_ns().map_or(end_ns, |(_, to)| to);
-            trouble = log.torn.map(|torn| {
-                format!(
+            if let Some(torn) = log.torn {
+                let end_ns = log.span_ns().map_or_else(|| self.end_ns(), |(_, to)| to);
+                let trouble = format!(
                     "its last {} bytes are not whole: cut, or being written",
                     torn.bytes
-                )
-            });
+                );
+                self.wait_for_trouble(end_ns, torn.n_records, &trouble);
+            }
         }
-        let Some(trouble) = trouble else {
-            return;
-        };
-        let n_records = match self.bundle.log.as_ref().and_then(|log| log.lock().ok()) {
-            Some(log) => log.torn.map_or(0, |torn| torn.n_records),
-            None => 0,
-        };
+        if let Some(trouble) = &bundle.log_trouble {
+            self.wait_for_trouble(self.end_ns(), 0, trouble);
+        }
+    }
+
+    fn end_ns(&self) -> u64 {
+        let span = self.bundle.span();
+        span.map_or(self.bundle.created().as_ns(), |span| span.end().as_ns())
+    }
+
+    /// Whatever comes after the end may be missing, so every window that is open there is
+    /// told.
+    fn wait_for_trouble(&mut self, end_ns: u64, n_records: u64, trouble: &str) {
         let text =
             format!("the open segment is unreadable from {end_ns} ns after boot on: {trouble}");
         let gap = gap(end_ns, Why::Lost(n_records), text);
-        // Whatever comes after the end may be missing, so every window that is open there is told.
         self.wait(end_ns, u64::MAX, (u64::MAX, 0), Source::Said(Box::new(gap)));
     }
 
@@ -175,7 +207,7 @@ impl<'a> Stream<'a> {
                         )]
                     }
                 },
-                Source::Block(block) => self.block(&block),
+                Source::Block(place, block) => self.block(place, &block),
                 Source::Said(record) => vec![*record],
             };
             self.add(records, order);
@@ -203,8 +235,8 @@ impl<'a> Stream<'a> {
         Vec::new()
     }
 
-    fn block(&mut self, block: &Block) -> Vec<Record> {
-        let log = self.bundle.log.as_ref().and_then(|log| log.lock().ok());
+    fn block(&mut self, place: usize, block: &Block) -> Vec<Record> {
+        let log = self.bundle.logs.get(place).and_then(|log| log.lock().ok());
         let rows = log.map(|mut log| log.rows(block));
         match rows {
             Some(Ok(rows)) => self.records(rows),
@@ -268,6 +300,17 @@ impl Iterator for Stream<'_> {
     type Item = Record;
 
     fn next(&mut self) -> Option<Record> {
+        loop {
+            let record = self.next_stored()?;
+            if !self.told.is_again(&record) {
+                return Some(record);
+            }
+        }
+    }
+}
+
+impl Stream<'_> {
+    fn next_stored(&mut self) -> Option<Record> {
         self.open_reached();
         let Some(Reverse((at, order, slot))) = self.heads.pop() else {
             return self.unknown.take(self.last_ns);

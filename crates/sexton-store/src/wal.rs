@@ -9,7 +9,7 @@
 //! follows the first batch that does not is cut. Batches form blocks (flag 1 begins one)
 //! of some `BLOCK_RECORDS`; a block becomes a row group when the segment is sealed.
 
-mod bytes;
+pub(crate) mod bytes;
 mod decode;
 mod encode;
 mod tables;
@@ -27,6 +27,8 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::{Encoder, size_bound};
 
 pub(crate) const FILE: &str = "current.wal";
+/// A log that is complete, until it is sealed.
+pub(crate) const CLOSED_FILE: &str = "sealing.wal";
 
 const MAGIC: &[u8; 8] = b"SXTNWAL\x01";
 pub(crate) const HEADER_BYTES: u64 = 20;
@@ -57,6 +59,14 @@ pub(crate) fn file_header(sequence: u64) -> [u8; HEADER_BYTES as usize] {
     header
 }
 
+/// The number in the first bytes of a log; `None` when it does not begin like one.
+pub(crate) fn sequence_of(header: &[u8; HEADER_BYTES as usize]) -> Option<u64> {
+    let mut sequence = [0; 8];
+    sequence.copy_from_slice(&header[8..16]);
+    let sequence = u64::from_le_bytes(sequence);
+    (*header == file_header(sequence)).then_some(sequence)
+}
+
 /// A batch with its header; `payload` is within `MAX_BATCH_BYTES`.
 pub(crate) fn frame(payload: &[u8], n_records: usize, begins_block: bool) -> Vec<u8> {
     debug_assert!(payload.len() <= MAX_BATCH_BYTES && n_records <= MAX_BATCH_RECORDS);
@@ -72,15 +82,15 @@ pub(crate) fn frame(payload: &[u8], n_records: usize, begins_block: bool) -> Vec
     frame
 }
 
-struct Frame {
-    length: usize,
+pub(crate) struct Frame {
+    pub(crate) length: usize,
     n_records: u16,
     flags: u16,
-    crc: u32,
+    pub(crate) crc: u32,
 }
 
 impl Frame {
-    fn parse(header: &[u8; FRAME_BYTES]) -> Option<Self> {
+    pub(crate) fn parse(header: &[u8; FRAME_BYTES]) -> Option<Self> {
         let u32_at = |at: usize| {
             let bytes = [header[at], header[at + 1], header[at + 2], header[at + 3]];
             u32::from_le_bytes(bytes)
@@ -137,12 +147,9 @@ impl Log {
             return Ok(None);
         }
         file.read_exact_at(&mut header, 0)?;
-        let mut sequence = [0; 8];
-        sequence.copy_from_slice(&header[8..16]);
-        let sequence = u64::from_le_bytes(sequence);
-        if header != file_header(sequence) {
+        let Some(sequence) = sequence_of(&header) else {
             return Ok(None);
-        }
+        };
         let mut log = Self {
             file,
             sequence,

@@ -1,6 +1,8 @@
 //! Writes a bundle.
 
 mod open;
+mod sealing;
+mod stacks;
 
 use std::fs::{self, File};
 use std::io;
@@ -14,11 +16,13 @@ use sexton_model::subject::Subject;
 
 use crate::SENSOR;
 use crate::error::StoreError;
-use crate::ledger::{Ledger, Segment};
+use crate::ledger::Shared;
 use crate::lock::Lock;
 use crate::meta::Limits;
-use crate::seal::{Sealer, WallOffset};
-use crate::wal::{self, Encoder, Log};
+use crate::stacks::StackWriter;
+use crate::wal::{self, Encoder};
+pub(crate) use open::{rename, write_whole};
+use sealing::Sealing;
 
 /// Power may fail as well as processes; this much may then be lost.
 const FSYNC_EVERY: Duration = Duration::from_secs(1);
@@ -37,6 +41,8 @@ pub struct Acknowledged {
 pub struct Summary {
     /// Records that this writer has kept.
     pub records: u64,
+    /// Samples of stacks that it has kept.
+    pub samples: u64,
     /// The size of the bundle.
     pub bytes: u64,
     /// Its sealed segments.
@@ -51,17 +57,20 @@ pub struct Summary {
 pub struct BundleWriter {
     dir: PathBuf,
     limits: Limits,
-    ledger: Ledger,
-    /// None after one was sealed, until the next batch begins.
+    ledger: Shared,
+    /// None after one was closed, until the next batch begins.
     open: Option<OpenSegment>,
     next_sequence: u64,
+    stacks: StackWriter,
     batch: Batch,
     raw_bytes: u64,
     n_kept: u64,
     n_durable: u64,
     n_refused: u64,
+    n_samples_refused: u64,
     last_fsync: Option<Moment>,
-    wall: WallOffset,
+    sealing: Sealing,
+    /// After `sealing`, which must have ended before another writer may begin.
     _lock: Lock,
 }
 
@@ -69,7 +78,6 @@ pub struct BundleWriter {
 struct OpenSegment {
     file: File,
     path: PathBuf,
-    sequence: u64,
     bytes: u64,
     first: Option<Moment>,
     encoder: Encoder,
@@ -105,6 +113,7 @@ impl BundleWriter {
     /// byte; what survives a loss of power is at most a second behind.
     pub fn sync(&mut self, now: Moment) -> Result<Acknowledged, StoreError> {
         self.flush()?;
+        self.stacks.flush(&self.ledger)?;
         self.speak_of_losses(now)?;
         let due = self
             .last_fsync
@@ -112,24 +121,29 @@ impl BundleWriter {
         if due && self.n_durable < self.n_kept {
             self.fsync(now)?;
         }
+        if due {
+            self.stacks.fsync()?;
+        }
         Ok(Acknowledged {
             records: self.n_kept,
             durable: self.n_durable,
         })
     }
 
-    /// Seals the open segment when it is old enough, and drops segments that are too old.
-    /// An open segment that is large enough is sealed by `append` already. Returns
-    /// whether a segment was sealed.
+    /// Closes the open segment when it is old enough, and drops segments that are too old.
+    /// An open segment that is large enough is closed by `append` already. What is closed
+    /// is sealed on a thread of its own. Returns whether a segment was closed.
     pub fn seal_if_due(&mut self, now: Moment) -> Result<bool, StoreError> {
         let max_age = u64::try_from(self.limits.max_age.as_nanos()).unwrap_or(u64::MAX);
         let oldest = now.as_ns().saturating_sub(max_age);
-        self.ledger.drop_before(Moment::from_ns(oldest))?;
+        self.ledger.lock().drop_before(Moment::from_ns(oldest))?;
+        self.stacks
+            .seal_if_due(&self.ledger, now, self.limits.segment_age)?;
         let first = self.open.as_ref().and_then(|open| open.first);
         let due = first.is_some_and(|first| now.since(first) >= self.limits.segment_age);
         if due {
             self.flush()?;
-            self.seal()?;
+            self.close()?;
             self.speak_of_losses(now)?;
         }
         Ok(due)
@@ -160,36 +174,44 @@ impl BundleWriter {
             fs::create_dir_all(folder).map_err(StoreError::io("create", folder))?;
         }
         let whole = self.dir.join(open::RAW_TMP);
-        open::write_whole(&mut self.ledger, &whole, &path, bytes)?;
+        open::write_whole(&self.ledger, &whole, &path, bytes)?;
         self.raw_bytes += bytes.len() as u64;
         Ok(())
     }
 
     /// The size of the bundle.
     pub fn bytes(&self) -> u64 {
-        self.ledger.bytes()
+        self.ledger.lock().bytes()
     }
 
     /// The first moment that is still there, of what is written out.
     pub fn first(&self) -> Option<Moment> {
-        let sealed = self.ledger.segments.first();
+        let ledger = self.ledger.lock();
+        let sealed = ledger.segments.first();
         let sealed = sealed.map(|segment| Moment::from_ns(segment.from_ns));
-        sealed.or(self.open.as_ref().and_then(|open| open.first))
+        sealed
+            .or(self.sealing.first())
+            .or(self.open.as_ref().and_then(|open| open.first))
     }
 
     /// Seals what is open and lets go of the bundle.
     pub fn finish(mut self, now: Moment) -> Result<Summary, StoreError> {
         self.sync(now)?;
-        self.seal()?;
-        if !self.ledger.lost_to_disk.is_empty() {
+        self.stacks.seal(&self.ledger)?;
+        self.close()?;
+        self.sealing.wait()?;
+        if !self.ledger.lock().lost_to_disk.is_empty() {
             self.speak_of_losses(now)?;
-            self.seal()?;
+            self.close()?;
+            self.sealing.wait()?;
         }
         self.remove_log()?;
+        let segments = self.ledger.lock().segments.len();
         Ok(Summary {
             records: self.n_kept,
+            samples: self.stacks.n_kept(),
             bytes: self.bytes(),
-            segments: self.ledger.segments.len(),
+            segments,
             first: self.first(),
         })
     }
@@ -218,7 +240,7 @@ impl BundleWriter {
         const BATCH: u64 = (wal::FRAME_BYTES + wal::MAX_BATCH_BYTES) as u64;
         let full = |open: &OpenSegment| open.bytes + BATCH > self.limits.segment_bytes;
         if self.open.as_ref().is_some_and(full) {
-            self.seal()?;
+            self.close()?;
         }
         let open = match self.open.take() {
             Some(open) => open,
@@ -247,6 +269,7 @@ impl BundleWriter {
         let batch = &mut self.batch;
         let frame = wal::frame(&batch.payload, batch.n_records, batch.begins_block);
         self.ledger
+            .lock()
             .write_at((&open.file, &open.path), open.bytes, &frame)?;
         open.bytes += frame.len() as u64;
         open.block_bytes += frame.len() as u64;
@@ -270,10 +293,11 @@ impl BundleWriter {
 
     /// Makes gaps of what the disk has cost.
     fn speak_of_losses(&mut self, now: Moment) -> Result<(), StoreError> {
-        for lost in std::mem::take(&mut self.ledger.lost_to_disk) {
+        let lost_to_disk = std::mem::take(&mut self.ledger.lock().lost_to_disk);
+        for lost in lost_to_disk {
             let text = format!(
-                "the disk is full: records from {} to {} ns after boot were dropped to make room",
-                lost.from_ns, lost.to_ns
+                "the disk is full: {} from {} to {} ns after boot were dropped to make room",
+                lost.what, lost.from_ns, lost.to_ns
             );
             self.push(&store_gap(now, Gap::new(SENSOR, Why::Lost(0), text)))?;
         }
@@ -287,56 +311,30 @@ impl BundleWriter {
             self.push(&store_gap(now, gap))?;
             self.n_refused = 0;
         }
+        self.speak_of_refused_samples(now)?;
         self.flush()
     }
 
-    /// Makes the open segment into a sealed one. The batch must be written.
-    fn seal(&mut self) -> Result<(), StoreError> {
+    /// Closes the open segment, which is then sealed while the next one is written. The
+    /// batch must be written. Waits for the one before only if that is not done yet.
+    fn close(&mut self) -> Result<(), StoreError> {
         let Some(open) = &self.open else {
             return Ok(());
         };
-        let file = File::open(&open.path).map_err(StoreError::io("open", &open.path))?;
-        let log = Log::scan(file).map_err(StoreError::io("read", &open.path))?;
-        let Some((from_ns, to_ns)) = log.as_ref().and_then(Log::span_ns) else {
+        if open.bytes <= wal::HEADER_BYTES {
             return Ok(());
-        };
-        let mut segment = Segment {
-            sequence: open.sequence,
-            from_ns,
-            to_ns,
-            bytes: 0,
-        };
-        let tmp = self.dir.join(open::SEALING_TMP);
-        let before = (self.ledger.kept_bytes, self.wall);
-        let sealed = log.map_or(Ok(()), |log| self.write_sealed(log, &tmp, &segment));
-        segment.bytes = self.ledger.kept_bytes.saturating_sub(before.0);
-        self.ledger.kept_bytes = before.0;
-        if let Err(error) = sealed {
-            self.wall = before.1;
-            let _ = fs::remove_file(&tmp);
-            return Err(error);
         }
-        self.ledger.segments.push(segment);
+        self.sealing.wait()?;
+        open.file
+            .sync_data()
+            .map_err(StoreError::io("sync", &open.path))?;
+        let closed = self.dir.join("records").join(wal::CLOSED_FILE);
+        fs::rename(&open.path, &closed).map_err(StoreError::io("rename", &open.path))?;
+        let first = open.first;
         self.open = None;
         self.n_durable = self.n_kept;
+        self.sealing.begin(first);
         Ok(())
-    }
-
-    fn write_sealed(
-        &mut self,
-        mut log: Log,
-        tmp: &Path,
-        segment: &Segment,
-    ) -> Result<(), StoreError> {
-        let file = File::create(tmp).map_err(StoreError::io("create", tmp))?;
-        let mut sealer = Sealer::new(&mut self.ledger, (&file, tmp), &mut self.wall)?;
-        for block in log.blocks.clone() {
-            let rows = log.rows(&block).map_err(StoreError::io("read", tmp))?;
-            sealer.block(rows)?;
-        }
-        sealer.finish()?;
-        file.sync_all().map_err(StoreError::io("sync", tmp))?;
-        open::rename(tmp, &self.ledger.path(segment))
     }
 
     fn remove_log(&mut self) -> Result<(), StoreError> {
@@ -348,7 +346,7 @@ impl BundleWriter {
             }
             _ => {}
         }
-        self.ledger.kept_bytes = self.ledger.kept_bytes.saturating_sub(bytes);
+        self.ledger.lock().forget(bytes);
         self.open = None;
         Ok(())
     }

@@ -101,6 +101,52 @@ fn a_torn_log_is_a_prefix_and_a_gap_and_can_be_continued() {
 }
 
 #[test]
+fn a_writer_killed_while_it_seals_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = |name: &str| dir.path().join("records").join(name);
+    let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
+    writer.append(&busy(1, 100)).unwrap();
+    writer.sync(at(100_000)).unwrap();
+    drop(writer);
+    // Killed after the log was closed, and before the next one was there.
+    fs::rename(log("current.wal"), log("sealing.wal")).unwrap();
+    fs::write(log("sealing.tmp"), b"half a segment").unwrap();
+    let there = || Bundle::open(dir.path()).unwrap().load(None, None);
+    assert!(there().of(POLL).eq(&busy(1, 100)));
+    let mut writer = create(dir.path(), limits(1 << 20), 500_000).unwrap();
+    writer.append(&busy(501, 100)).unwrap();
+    writer.sync(at(600_000)).unwrap();
+    let both = [busy(1, 100), busy(501, 100)].concat();
+    // Whether the first one is sealed by now or not.
+    assert!(there().of(POLL).eq(&both));
+    writer.finish(at(600_000)).unwrap();
+    assert!(there().of(POLL).eq(&both));
+    assert!(!log("sealing.wal").exists() && !log("sealing.tmp").exists());
+    let records = there();
+    let (when, _, gap) = records.gaps().next().unwrap();
+    assert_eq!((when, &gap.why), (at(100_000), &Why::Lost(0)));
+    assert_eq!(records.gaps().count(), 1);
+}
+
+#[test]
+fn a_closed_log_that_is_sealed_already_is_not_told_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = |name: &str| dir.path().join("records").join(name);
+    let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
+    writer.append(&busy(1, 100)).unwrap();
+    writer.sync(at(100_000)).unwrap();
+    fs::copy(log("current.wal"), log("kept")).unwrap();
+    writer.finish(at(100_000)).unwrap();
+    fs::rename(log("kept"), log("sealing.wal")).unwrap();
+    let there = || Bundle::open(dir.path()).unwrap().load(None, None);
+    assert!(there().of(POLL).eq(&busy(1, 100)));
+    let writer = create(dir.path(), limits(1 << 20), 500_000).unwrap();
+    writer.finish(at(500_000)).unwrap();
+    assert!(there().of(POLL).eq(&busy(1, 100)));
+    assert!(!log("sealing.wal").exists());
+}
+
+#[test]
 fn a_folder_that_is_no_bundle_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let error = Bundle::open(dir.path()).unwrap_err();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use sexton_model::timeline::Timeline as _;
 use sexton_store::Bundle;
 
+use crate::stacks::{busy_stacks, plains, read};
 use crate::support::*;
 
 const FOLDER: &str = "SEXTON_TEST_FOLDER";
@@ -21,8 +22,12 @@ const MAX_BYTES: u64 = 1 << 30;
 #[test]
 fn numbered_writer() {
     let given = std::env::var_os(FOLDER);
-    let temporary = tempfile::tempdir().unwrap();
-    let dir = given.as_ref().map_or(temporary.path(), Path::new);
+    // Made only if it is needed: nobody removes what belongs to a process that is killed.
+    let temporary = given.is_none().then(|| tempfile::tempdir().unwrap());
+    let dir = match (&given, &temporary) {
+        (Some(given), _) => Path::new(given),
+        (None, own) => own.as_ref().unwrap().path(),
+    };
     let first: u64 = std::env::var(FIRST).map_or(1, |first| first.parse().unwrap());
     let mut writer = create(dir, limits(MAX_BYTES), first * 1000).unwrap();
     let mut out = std::io::stdout();
@@ -30,6 +35,8 @@ fn numbered_writer() {
     while given.is_some() || next < first + 100 {
         let n = 1 + next % 97;
         writer.append(&busy(next, n)).unwrap();
+        let (samples, tables) = busy_stacks(next, n);
+        writer.append_stacks(&samples, &tables).unwrap();
         next += n;
         let kept = writer.sync(at(next * 1000)).unwrap();
         assert_eq!(kept.records, next - first);
@@ -64,6 +71,18 @@ fn write_and_kill(dir: &Path, first: u64, after: Duration) -> u64 {
     last.or(begun).expect("the writer ended by itself")
 }
 
+/// The samples of a run are there in order and once, up to the last acknowledged at least.
+fn check_stacks(dir: &Path, first: u64, end: u64) {
+    let from_ns = busy_stacks(first, 1).0[0].at.as_ns();
+    let (there, _) = read(dir, Some((from_ns, u64::MAX)));
+    let n_there = there.len() as u64;
+    assert!((end - first..end - first + 98).contains(&n_there));
+    let (samples, tables) = busy_stacks(first, n_there);
+    let mut expected = plains(&samples, &tables);
+    expected.sort();
+    assert_eq!(there, expected);
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_to_a_kill() {
     // A kill loses nothing that is in the page cache, so a disk would only be slower.
@@ -87,6 +106,7 @@ fn nothing_acknowledged_is_lost_to_a_kill() {
             (end - first..end - first + 98).contains(&n_there),
             "kill {kill}"
         );
+        check_stacks(dir.path(), first, end);
         runs.push((first, n_there));
         first += n_there + 1000;
     }

@@ -4,7 +4,9 @@
 
 mod damage;
 mod kill;
+mod pack;
 mod python;
 mod replay;
 mod retention;
+mod stacks;
 mod support;

@@ -1,5 +1,6 @@
 //! DuckDB and pandas read a bundle as it is.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -90,4 +91,62 @@ fn duckdb_and_pandas_read_a_bundle() {
     assert_eq!(seen[4], "lost 5");
     assert_eq!(seen[5], boot_wall_ns + 41_999);
     assert_eq!(seen[6], 2);
+}
+
+/// The statements of the manual, as they stand there.
+fn documented(bundle: &Path) -> Vec<String> {
+    let page = include_str!("../../../../docs/recording.md");
+    let blocks = page.split("```sql\n").skip(1);
+    let statements = blocks.filter_map(|block| block.split("```").next());
+    statements
+        .map(|sql| sql.replace("FOLDER", &bundle.display().to_string()))
+        .collect()
+}
+
+#[test]
+fn duckdb_joins_stacks_as_the_manual_says() {
+    const SCRIPT: &str = r#"
+import json, sys
+import duckdb
+print(json.dumps([duckdb.connect().execute(sql).fetchall() for sql in sys.argv[1:]]))
+"#;
+    let python = python();
+    let dir = tempfile::tempdir().unwrap();
+    // Two segments, whose numbers overlap.
+    for i in 0..2 {
+        let mut writer = create(dir.path(), limits(64 << 20), 0).unwrap();
+        let (samples, tables) = crate::stacks::busy_stacks(1 + i * 1000, 1000);
+        writer.append_stacks(&samples, &tables).unwrap();
+        writer.finish(at(u64::MAX)).unwrap();
+    }
+    let output = Command::new(python)
+        .args(["-c", SCRIPT])
+        .args(documented(dir.path()))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let seen: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (mut leaves, mut stacks) = (BTreeMap::new(), BTreeMap::new());
+    let (samples, tables) = crate::stacks::busy_stacks(1, 2000);
+    for sample in &samples {
+        let frames: Vec<_> = tables.frames_of(sample.stack).collect();
+        let name = |frame| tables.name(tables.frame(frame).unwrap().symbol.unwrap());
+        let mut names: Vec<&str> = frames.into_iter().map(name).collect();
+        if sample.state != sexton_model::stack::CoreState::Idle {
+            let key = (tables.name(sample.comm).to_owned(), names[0].to_owned());
+            *leaves.entry(key).or_insert(0_u64) += 1;
+        }
+        names.reverse();
+        *stacks.entry(names.join(";")).or_insert(0_u64) += 1;
+    }
+    let rows = |i: usize| seen[i].as_array().unwrap().iter();
+    assert_eq!((rows(0).count(), rows(1).count()), (20, 12));
+    for row in rows(0) {
+        let text = |i: usize| row[i].as_str().unwrap().to_owned();
+        assert_eq!(row[2], leaves[&(text(0), text(1))], "{row}");
+    }
+    for row in rows(1) {
+        assert_eq!(row[1], stacks[row[0].as_str().unwrap()], "{row}");
+    }
 }

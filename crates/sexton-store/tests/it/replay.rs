@@ -1,8 +1,9 @@
 //! What is appended comes back.
 
+use sexton_model::fact::klog::KLOG_EVENT;
 use sexton_model::fact::{Fact, FactKind, Unit};
 use sexton_model::gap::Why;
-use sexton_model::record::Record;
+use sexton_model::record::{Body, Record};
 use sexton_model::timeline::Timeline as _;
 use sexton_store::{Bundle, BundleWriter, Limits, Node, StoreError};
 
@@ -188,4 +189,38 @@ fn facts_of_a_newer_sexton_are_counted_in_a_gap_and_stay_in_the_file() {
     check();
     writer.finish(at(4)).unwrap();
     check();
+}
+
+#[test]
+fn a_line_of_the_kernel_is_told_once_however_often_it_was_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let line = |ns: u64, seq: &str| Record {
+        body: Body::Event {
+            fact: &KLOG_EVENT,
+            details: vec![("id".into(), "x".into()), ("seq".into(), seq.into())],
+        },
+        ..event(ns, &[])
+    };
+    let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
+    writer.append(&[line(1000, "7"), line(2000, "8")]).unwrap();
+    writer.finish(at(2000)).unwrap();
+    // Begun again: the ring is read again, a little less exactly, and goes on.
+    let mut writer = create(dir.path(), limits(1 << 20), 3000).unwrap();
+    let again = [line(1001, "7"), line(2001, "8"), line(4000, "9")];
+    writer.append(&again).unwrap();
+    // Another event may have the same number, and one without a number is its own.
+    let others = [
+        event(4500, &[("seq", "7")]),
+        line(5000, "x"),
+        line(5000, "x"),
+    ];
+    writer.append(&others).unwrap();
+    writer.finish(at(5000)).unwrap();
+    let records = Bundle::open(dir.path()).unwrap().load(None, None);
+    let seqs: Vec<&str> = records
+        .of(&KLOG_EVENT)
+        .filter_map(|record| record.detail("seq"))
+        .collect();
+    assert_eq!(seqs, ["7", "8", "9", "x", "x"]);
+    assert_eq!(records.of(JUMP).count(), 1);
 }

@@ -1,5 +1,6 @@
 //! Records and bundles for tests.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -82,4 +83,24 @@ pub(crate) fn busy(seed: u64, n: u64) -> Vec<Record> {
             sample(i * 1000, &name, POLL, (mixed >> 20) as f64 / 7.0)
         })
         .collect()
+}
+
+/// The sizes of all files of a bundle.
+pub(crate) fn bytes_under(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries
+        .map(|entry| match entry.metadata() {
+            Ok(file) if file.is_dir() => bytes_under(&entry.path()),
+            // What is being sealed may be done and go meanwhile.
+            file => file.map_or(0, |file| file.len()),
+        })
+        .sum()
+}
+
+/// Waits until no closed log is being sealed. Only the writer's own calls begin that, so
+/// what is quiet stays so.
+pub(crate) fn until_quiet(dir: &Path) {
+    while dir.join("records/sealing.wal").exists() {
+        std::thread::yield_now();
+    }
 }
