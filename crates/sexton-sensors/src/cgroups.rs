@@ -253,7 +253,11 @@ impl<'h> Teller<'h> {
 
     fn tell(&mut self, event: &Event, lasted: Option<Duration>, out: &mut Sink) {
         if self.n_told >= MAX_TOLD {
-            return self.burst.add(event);
+            if self.burst.add(event) && event.what == What::Born {
+                let creator = self.creator(event);
+                self.burst.name_last(creator);
+            }
+            return;
         }
         self.n_told += 1;
         let mut details = vec![detail("path", escape(&event.path)), detail("id", event.id)];
@@ -279,8 +283,22 @@ impl<'h> Teller<'h> {
     }
 
     fn add_creator(&mut self, event: &Event, details: &mut Vec<Detail>) {
-        details.push(detail("creator_pid", event.tgid));
-        details.push(detail("creator_comm", escape(&event.comm)));
+        details.extend(self.creator(event));
+        // What systemd makes is asked for by others; of a scope they are in it.
+        if event.comm == b"systemd"
+            && let Some(asker) = self.creators.asker(&event.path)
+        {
+            details.push(detail("asker_pid", asker.pid));
+            details.push(detail("asker_comm", asker.comm));
+            details.push(detail("asker_unit", asker.unit));
+        }
+    }
+
+    fn creator(&mut self, event: &Event) -> Vec<Detail> {
+        let mut details = vec![
+            detail("creator_pid", event.tgid),
+            detail("creator_comm", escape(&event.comm)),
+        ];
         let creator = self.creators.of(event);
         let found = [
             ("creator_cgroup", &creator.cgroup),
@@ -290,6 +308,7 @@ impl<'h> Teller<'h> {
         for (key, value) in found {
             details.extend(value.as_ref().map(|value| detail(key, value)));
         }
+        details
     }
 }
 
@@ -301,39 +320,79 @@ fn fact_of(what: What) -> &'static Fact {
     }
 }
 
-/// What came after the events that are told one by one: how many of what pattern.
+/// What came after the events that are told one by one: how many of what pattern, and of
+/// births also by whom.
 #[derive(Debug, Default)]
 struct Burst {
-    /// In the order they came: what, pattern (`None`: any other), first moment, how many.
-    rows: Vec<(What, Option<Vec<u8>>, u64, u64)>,
-    at: HashMap<(What, Option<Vec<u8>>), usize>,
+    /// In the order they came.
+    rows: Vec<BurstRow>,
+    at: HashMap<BurstKey, usize>,
+}
+
+/// What is alike: what happened, the pattern (`None`: any other), and of births the name
+/// of the creator.
+type BurstKey = (What, Option<Vec<u8>>, Vec<u8>);
+
+#[derive(Debug)]
+struct BurstRow {
+    what: What,
+    pattern: Option<Vec<u8>>,
+    /// When the first was.
+    at_ns: u64,
+    n: u64,
+    /// Who made the first.
+    creator: Vec<Detail>,
 }
 
 impl Burst {
-    fn add(&mut self, event: &Event) {
-        let mut key = (event.what, Some(Origin::of(&event.path).pattern()));
+    /// Counts an event. Says whether it is the first of its like.
+    fn add(&mut self, event: &Event) -> bool {
+        let comm = match event.what {
+            What::Born => event.comm.clone(),
+            _ => Vec::new(),
+        };
+        let mut key = (event.what, Some(Origin::of(&event.path).pattern()), comm);
         if self.rows.len() >= MAX_PATTERNS && !self.at.contains_key(&key) {
-            key.1 = None;
+            key = (event.what, None, Vec::new());
         }
-        let rows = &mut self.rows;
-        let at = *self.at.entry(key).or_insert_with_key(|(what, pattern)| {
-            rows.push((*what, pattern.clone(), event.at_ns, 0));
-            rows.len() - 1
+        if let Some(at) = self.at.get(&key) {
+            self.rows[*at].n += 1;
+            return false;
+        }
+        self.rows.push(BurstRow {
+            what: event.what,
+            pattern: key.1.clone(),
+            at_ns: event.at_ns,
+            n: 1,
+            creator: Vec::new(),
         });
-        rows[at].3 += 1;
+        self.at.insert(key, self.rows.len() - 1);
+        true
+    }
+
+    /// Who made the one that was counted last, if it was the first of its like.
+    fn name_last(&mut self, creator: Vec<Detail>) {
+        if let Some(row) = self.rows.last_mut()
+            && row.pattern.is_some()
+        {
+            row.creator = creator;
+        }
     }
 
     fn tell(self, out: &mut Sink) {
-        for (what, pattern, at_ns, n) in self.rows {
-            let pattern = pattern.map_or_else(|| "(others)".to_owned(), |pattern| escape(&pattern));
-            let details = vec![
-                detail("what", fact_of(what).name),
+        for row in self.rows {
+            let pattern = row
+                .pattern
+                .map_or_else(|| "(others)".to_owned(), |pattern| escape(&pattern));
+            let mut details = vec![
+                detail("what", fact_of(row.what).name),
                 detail("pattern", &pattern),
-                detail("n", n),
+                detail("n", row.n),
             ];
+            details.extend(row.creator);
             let subject = Subject::new(SubjectKind::Cgroup, pattern);
             out.event(
-                Moment::from_ns(at_ns),
+                Moment::from_ns(row.at_ns),
                 &subject,
                 &fact::CGROUP_BURST,
                 details,
@@ -443,6 +502,8 @@ mod tests {
         assert_eq!(burst.detail("what"), Some("cgroup_born"));
         assert_eq!(burst.detail("pattern"), Some("/a.slice/x-<n>"));
         assert_eq!(burst.detail("n"), Some("1009"));
+        assert_eq!(burst.detail("creator_comm"), Some("runc"));
+        assert_eq!(burst.detail("creator_ancestry"), Some("systemd[1]"));
     }
 
     #[test]

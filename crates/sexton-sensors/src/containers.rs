@@ -1,17 +1,25 @@
 //! Tells when containers start and end, of which image, and how long they lived.
 //!
-//! Source: the Docker API of Docker and Podman, on their own sockets: events since ten
-//! minutes ago, the list of containers, then events as they come. A thread follows each
+//! Source: the Docker API of Docker and Podman, containerd's own services, and CRI of
+//! CRI-O, each on its own socket: what happened in the last ten minutes as far as it was
+//! kept, the list of containers, then events as they come. A thread follows each
 //! daemon; a poll only takes what the threads heard, so a stuck daemon stops nothing.
 //! A daemon that is not running is not asked: on a socket of systemd, that would start it.
-//! Blind to: containerd without Docker and CRI-O, which want gRPC; daemons on other
-//! sockets; what Docker forgets: it keeps 256 events, and none over a restart. There the
-//! births of cgroups tell lifetimes, without exit codes.
+//! Blind to: daemons on other sockets; what a runtime forgets: Docker keeps 256 events,
+//! and none over a restart, containerd keeps none at all. There the births of cgroups
+//! tell lifetimes, without exit codes.
 //! Overhead: `docs/overhead.md#containers`.
 
 mod api;
 mod client;
+mod containerd;
+mod cri;
+mod docker;
+pub(crate) mod fuzzing;
+mod grpc;
+mod hpack;
 mod http;
+mod http2;
 mod runtimes;
 mod session;
 #[cfg(test)]
@@ -210,7 +218,9 @@ impl Place {
                     last => last.min(now.wall_ns).saturating_sub(OVERLAP_NS),
                 };
                 let socket = self.socket.clone();
-                self.session = Some(Session::begin(socket, since, now.wall_ns, pace));
+                let speaks = self.runtime.speaks;
+                let session = Session::begin(speaks, socket, since, now.wall_ns, pace);
+                self.session = Some(session);
                 self.is_late = false;
             }
             Daemon::Rests(why, text) => {
@@ -241,7 +251,7 @@ impl Place {
         match trouble {
             Some(trouble) => self.part(&trouble, now, out),
             None => {
-                // Only `connect` has no limit of its own; twice the limit is that.
+                // Several questions may follow each other, each within its limit.
                 let is_late = session.waits() > pace.answer * 2;
                 if is_late && !self.is_late {
                     let text = format!("it has owed an answer for {:.1?}", session.waits());
@@ -260,7 +270,7 @@ impl Place {
                     self.tracker.take(happening, now, out);
                 }
             }
-            Told::Live(happening) => self.tracker.take(happening, now, out),
+            Told::Live(happening) => self.tracker.take(*happening, now, out),
             Told::Listed(list) => {
                 self.tracker.list(list, now, out);
                 self.is_listed = true;
@@ -325,7 +335,7 @@ fn too_many_images(images: &mut BTreeMap<String, Churn>) -> Gap {
 }
 
 fn nobody_answers() -> Gap {
-    let text = "no container runtime answers here (Docker and Podman are asked); lifetimes come \
+    let text = "no container runtime answers here (Docker, Podman, containerd and CRI-O are asked); lifetimes come \
                 from births of cgroups alone, by the `cgroups` sensor, without exit codes";
     Gap::new(NAME, Why::Unsupported, text)
 }

@@ -3,11 +3,14 @@
 //! Source: the `cpu` lines of `/proc/stat`, one read for all cores. A node's average hides
 //! one lost core among 96, so no average is made here.
 //! Granularity: the kernel counts in ticks of 10 ms, so at 100 ms a ratio is good to about
-//! a tenth; the mean of ten of them is as good as that of a second.
+//! a tenth. Every look is told of the worst core and of any core of which the kernel has
+//! half. At the others looks that are alike are told as one, each second: 96 cores would
+//! make 9,600 records a second otherwise. A sample covers the time since the one before.
 //! Blind to: which task used the time, and to time with interrupts off, which the kernel
 //! books to nobody (`core_unaccounted_ratio` tells how much there was).
 //! Overhead: `docs/overhead.md#cores`.
 
+pub(crate) mod fuzzing;
 mod split;
 mod stat;
 
@@ -65,6 +68,22 @@ static MODES: [(Mode, &Fact); N_MODES] = [
     (Mode::Idle, &fact::CORE_IDLE_RATIO),
 ];
 
+/// A core of which the kernel has this part is told at every look.
+///
+/// Chosen: far below the part that makes a lost core (`CPU001.part`, 0.8), so that no
+/// stretch of it is blurred.
+const HOT: f64 = 0.5;
+
+/// The worst core is told at every look once the kernel has this part of it.
+///
+/// Chosen: two ticks of the ten of a look; one is an idle core's own housekeeping.
+const NOTABLE: f64 = 0.2;
+
+/// Looks that differ by less in every mode are alike: three ticks of ten.
+const ALIKE: f64 = 0.3;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "time per core";
     let seen = read(host).and_then(|(path, stat)| {
@@ -107,11 +126,25 @@ struct Cores {
 
 struct Core {
     subject: Subject,
-    /// Where the interval that is running began, and when.
-    begin: Ticks,
-    since: Moment,
+    /// The last look.
+    seen: Mark,
+    /// Up to here it has been told. The same as `seen` when nothing is held back.
+    told: Mark,
+    /// What the look under way says, and where that began.
+    look: Option<(Split, Mark)>,
+    /// The first look that is held back.
+    held: Option<Split>,
+    /// Whether anything has been told of it.
+    is_known: bool,
     /// Whether the look under way has met it.
     is_met: bool,
+}
+
+/// Where the counters of a core stood, and when.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: Moment,
+    ticks: Ticks,
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -148,13 +181,14 @@ impl Cores {
             match line {
                 Ok((number, ticks)) => {
                     n_cores += 1;
-                    if let Some(split) = self.tell(number, &ticks, out) {
+                    if let Some(split) = self.meet(number, &ticks, out) {
                         worst.consider(number, &split);
                     }
                 }
                 Err(BadLine) => n_bad += 1,
             }
         }
+        self.tell_looks(&worst, out);
         self.tell_worst(&worst, out);
         if n_bad > 0 {
             out.gap(&self.node, bad_lines(&self.path, n_bad));
@@ -167,8 +201,8 @@ impl Cores {
         self.part_with_unmet(n_bad == 0 && n_cores > 0, out);
     }
 
-    /// Tells what one core did, and gives back the split if there is one.
-    fn tell(&mut self, number: u32, ticks: &Ticks, out: &mut Sink) -> Option<Split> {
+    /// Looks at one core, and gives back the split if there is one.
+    fn meet(&mut self, number: u32, ticks: &Ticks, out: &mut Sink) -> Option<Split> {
         let slot = number as usize;
         if self.cores.len() <= slot {
             self.cores.resize_with(slot + 1, || None);
@@ -182,25 +216,42 @@ impl Cores {
             return None;
         };
         core.is_met = true;
-        match split(&mut core.begin, ticks, out.now().since(core.since)) {
+        let before = core.seen;
+        let wall = out.now().since(before.at);
+        match split(&mut core.seen.ticks, ticks, wall) {
             Outcome::Told(split) => {
-                core.since = out.now();
-                for (mode, fact) in MODES {
-                    out.sample(&core.subject, fact, split.part(mode));
+                core.seen.at = out.now();
+                let is_alike = core.held.is_none_or(|held| split.is_like(&held, ALIKE));
+                if !is_alike || second(before.at) != second(out.now()) {
+                    core.tell_until(before, out);
                 }
-                out.sample(
-                    &core.subject,
-                    &fact::CORE_UNACCOUNTED_RATIO,
-                    split.unaccounted,
-                );
+                core.held.get_or_insert(split);
+                core.look = Some((split, before));
                 Some(split)
             }
             Outcome::BegunAnew => {
-                core.since = out.now();
+                core.seen.at = out.now();
+                core.tell_until(before, out);
+                (core.told, core.held) = (core.seen, None);
                 out.gap(&core.subject, begun_anew(number));
                 None
             }
             Outcome::TooSoon => None,
+        }
+    }
+
+    /// Tells this look at those cores where it matters.
+    fn tell_looks(&mut self, worst: &Worst, out: &mut Sink) {
+        let worst = worst.system.filter(|(_, ratio)| *ratio >= NOTABLE);
+        let worst = worst.map(|(number, _)| number);
+        for (number, core) in (0..).zip(&mut self.cores) {
+            if let Some(core) = core
+                && let Some((split, before)) = core.look.take()
+                && (!core.is_known || worst == Some(number) || split.system_side() >= HOT)
+            {
+                core.tell_until(before, out);
+                core.tell(core.seen, &split, out);
+            }
         }
     }
 
@@ -235,13 +286,53 @@ impl Cores {
 
 impl Core {
     fn new(number: u32, ticks: &Ticks, now: Moment) -> Self {
+        let mark = Mark {
+            at: now,
+            ticks: *ticks,
+        };
         Self {
             subject: Subject::cpu(number),
-            begin: *ticks,
-            since: now,
+            seen: mark,
+            told: mark,
+            look: None,
+            held: None,
+            is_known: false,
             is_met: true,
         }
     }
+
+    /// Tells what was held back up to a look, as one.
+    fn tell_until(&mut self, until: Mark, out: &mut Sink) {
+        if until.at <= self.told.at {
+            return;
+        }
+        let wall = until.at.since(self.told.at);
+        match split(&mut self.told.ticks, &until.ticks, wall) {
+            Outcome::Told(split) => self.tell(until, &split, out),
+            Outcome::TooSoon => {}
+            Outcome::BegunAnew => {
+                (self.told, self.held) = (until, None);
+                let text = "small steps backwards of a core's counters add up; a part of this second is not known";
+                out.gap(&self.subject, Gap::new(NAME, Why::Lost(1), text));
+            }
+        }
+    }
+
+    /// Tells what became of the time until this mark.
+    fn tell(&mut self, until: Mark, split: &Split, out: &mut Sink) {
+        for (mode, fact) in MODES {
+            out.sample_at(until.at, &self.subject, fact, split.part(mode));
+        }
+        let unaccounted = &fact::CORE_UNACCOUNTED_RATIO;
+        out.sample_at(until.at, &self.subject, unaccounted, split.unaccounted);
+        self.told = until;
+        self.held = None;
+        self.is_known = true;
+    }
+}
+
+fn second(at: Moment) -> u64 {
+    at.as_ns() / SECOND_NS
 }
 
 /// The cores where something is greatest; the first of several alike.

@@ -7,6 +7,7 @@
 //! Overhead: `docs/overhead.md#host`.
 
 mod describe;
+pub(crate) mod fuzzing;
 mod parse;
 
 use std::path::PathBuf;

@@ -7,6 +7,7 @@
 //! Overhead: `docs/overhead.md#klog`.
 
 mod event;
+pub(crate) mod fuzzing;
 mod line;
 mod prefix;
 mod sequence;

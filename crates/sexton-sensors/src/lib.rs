@@ -5,6 +5,8 @@
 //! sensor cannot see is a gap, never a default.
 
 pub mod memcg;
+pub mod stacks;
+pub mod unit_files;
 pub mod units;
 
 mod bpf;
@@ -14,6 +16,8 @@ mod cores;
 mod delays;
 mod details;
 mod exits;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ground;
 mod host;
 mod klog;
@@ -48,6 +52,8 @@ pub static SENSORS: &[&SensorSpec] = &[
     &nics::SPEC,
     &pressure::SPEC,
     &runq::SPEC,
+    &stacks::SPEC,
+    &unit_files::SPEC,
     &units::SPEC,
 ];
 

@@ -6,23 +6,28 @@
 //! Overhead: `docs/overhead.md#memcg`.
 
 mod counts;
+mod origins;
+mod reads;
 mod stat;
+mod tally;
 mod walk;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use sexton_host::cgroup::MemoryHierarchy;
-use sexton_host::{Host, HostError, clock, machine, runtimes};
+use sexton_host::{Host, HostError, machine, runtimes};
 use sexton_model::census::{Census, Hierarchy, Look, Method};
 use sexton_model::fact::memcg as fact;
 use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
-use sexton_model::subject::{Subject, SubjectKind};
-use sexton_model::text::escape;
+use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec, bpf};
+
+pub use tally::tally;
 
 pub(crate) const NAME: &str = "memcg";
 
@@ -35,8 +40,10 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::MEMCG_LEAKED,
         &fact::MEMCG_DYING_BYTES,
         &fact::MEMCG_STAT_READ_NS,
+        &fact::MEMCG_ORIGIN,
+        &fact::MEMCG_READS,
     ],
-    every: Duration::from_secs(300),
+    every: FIRST_EVERY,
     deadline: DEADLINE,
     examine,
     open,
@@ -48,8 +55,14 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
 /// eight of each list find the several files of a real program.
 const PAGES_PER_LIST: u32 = 8;
 
-/// Origins whose dying cgroups are told one by one; the census has them all.
-const TOP_ORIGINS: usize = 10;
+/// How often a census is taken at first, so that half a minute of watching has four: growth
+/// cannot be told from fewer than three.
+const FIRST_EVERY: Duration = Duration::from_secs(9);
+const FIRST: u32 = 4;
+
+/// How often one is taken in the long run: it costs some microseconds for each cgroup, and
+/// what looks at all of them has no place in a steady tick.
+const EVERY: Duration = Duration::from_secs(300);
 
 /// The longest a census may take. Seventy thousand take a fifth of a second.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -216,38 +229,30 @@ fn examine_runtimes(host: &Host) -> Sight {
     }
 }
 
-/// The sensor: a census now and then, told as samples.
-struct Memcg;
+/// The sensor: a census now and then, told as samples and events.
+#[derive(Debug, Default)]
+struct Memcg {
+    n_taken: u32,
+    /// When the next census is due.
+    next: Moment,
+}
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     find_memory(host)?;
-    Ok(Box::new(Memcg))
-}
-
-impl Memcg {
-    /// Reads the file that kubelet and its like poll, and takes the time. Never
-    /// `memory.numa_stat`: on old kernels that is the very walk that holds a core.
-    fn time_a_read(host: &Host, node: &Subject, out: &mut Sink) {
-        let mount = MemoryHierarchy::find(host)
-            .ok()
-            .flatten()
-            .and_then(|memory| memory.mount);
-        let Some(mount) = mount else { return };
-        let began = clock::now();
-        match host.read(mount.join("memory.stat")) {
-            Ok(_) => {
-                let took = clock::now().since(began);
-                out.sample(node, &fact::MEMCG_STAT_READ_NS, took.as_nanos() as f64);
-            }
-            Err(error) => out.gap(node, host_gap(&error)),
-        }
-    }
+    Ok(Box::new(Memcg::default()))
 }
 
 impl Sensor for Memcg {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
+        if out.now() < self.next {
+            return;
+        }
+        self.n_taken = self.n_taken.saturating_add(1);
+        if self.n_taken >= FIRST {
+            self.next = out.now().after(EVERY);
+        }
         let node = Subject::node();
-        Self::time_a_read(host, &node, out);
+        let first_ns = reads::time_the_root(host, &node, out);
         let census = match census(host, CensusOptions::default()) {
             Ok(census) => census,
             Err(gap) => return out.gap(&node, gap),
@@ -263,15 +268,9 @@ impl Sensor for Memcg {
                 out.sample(&node, fact, value as f64);
             }
         }
-        for origin in census
-            .origins
-            .iter()
-            .take(TOP_ORIGINS)
-            .filter(|origin| origin.dying > 0)
-        {
-            let subject = Subject::new(SubjectKind::Cgroup, escape(&origin.pattern));
-            out.sample(&subject, &fact::MEMCG_DYING, origin.dying as f64);
-        }
+        let looks = origins::tell(&census, out);
+        let above = looks.first().and_then(|look| look.above);
+        reads::compare(host, &census, above, first_ns, out);
         for gap in census.gaps {
             out.gap(&node, gap);
         }

@@ -282,7 +282,7 @@ fn wait_of(cpu: u32, served: &Served) -> Wait {
 struct Holder<'core> {
     pid: u32,
     comm: Option<String>,
-    /// Since when it ran without a break, if that was seen.
+    /// Since when it ran without a break, or since the wait began if it ran before that.
     since_ns: Option<u64>,
     /// Addresses, innermost first; none at all when it ran outside the kernel.
     frames: Option<&'core [u64]>,
@@ -295,7 +295,13 @@ impl<'core> Holder<'core> {
             Some(ended) => (ended.holder_pid, ended.holder_since_ns),
             None => (core.current_pid, core.current_since_ns),
         };
-        let since_ns = (since_ns != 0).then_some(since_ns);
+        // Nobody noted when it got the core, because nothing waited for it then.
+        let since_ns = if since_ns == 0 {
+            wait.since_ns
+        } else {
+            since_ns
+        };
+        let since_ns = (pid != 0).then_some(since_ns);
         let look = &core.look;
         let until_ns = wait.ended.map_or(u64::MAX, |ended| ended.at_ns);
         let is_whole = look.version.is_multiple_of(2);

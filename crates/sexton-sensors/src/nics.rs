@@ -10,6 +10,7 @@
 mod counters;
 mod device;
 mod files;
+pub(crate) mod fuzzing;
 mod maps;
 mod teller;
 

@@ -1,14 +1,17 @@
 //! Tells how much time was lost waiting for a CPU, for memory and for I/O (PSI): on the
-//! node as a whole, and in the cgroups that have waited most.
+//! node as a whole, and in the cgroups that have waited most. Also which cgroups were
+//! stopped because their CPU quota was used up, which is waiting by order.
 //!
-//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2. The ratio of the interval is made
+//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2; `cpu.stat` of v1 or v2. The ratio of the interval is made
 //! from the totals, which the kernel brings up to date on every read; its own averages
 //! lag by seconds.
 //! Blind to: cgroups deeper than two levels, and cgroup v1, which has no such files.
 //! Overhead: `docs/overhead.md#pressure`.
 
+pub(crate) mod fuzzing;
 mod psi;
 mod survey;
+mod throttle;
 mod watched;
 
 use std::path::PathBuf;
@@ -24,6 +27,7 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
 use survey::survey;
+use throttle::Throttle;
 use watched::{RESOURCES, Watched, is_gone, read};
 
 const NAME: &str = "pressure";
@@ -44,6 +48,8 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::PRESSURE_IO_SOME_AVG10_RATIO,
         &fact::PRESSURE_IO_FULL_RATIO,
         &fact::PRESSURE_IO_FULL_AVG10_RATIO,
+        &fact::CPU_QUOTA_CGROUPS,
+        &fact::CPU_THROTTLED_RATIO,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(1),
@@ -128,6 +134,7 @@ struct Pressure {
     /// Where cgroup v2 is mounted.
     mount: Option<PathBuf>,
     surveyed: Option<Moment>,
+    throttle: Throttle,
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -139,6 +146,7 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         cgroups: Vec::new(),
         mount: mount.map(|mount| mount.point.clone()),
         surveyed: None,
+        throttle: Throttle::new(host),
     }))
 }
 
@@ -166,6 +174,7 @@ impl Sensor for Pressure {
             });
             is_there
         });
+        self.throttle.poll(host, out);
     }
 }
 

@@ -61,7 +61,7 @@ struct Runq {
     watch: Watch,
     cores: Vec<Read>,
     /// Waits that were told and went on at the last poll.
-    told: HashSet<(u32, u64)>,
+    told: HashSet<u64>,
 }
 
 /// What has been read of one core.
@@ -206,16 +206,15 @@ impl Runq {
         let node = Subject::node();
         out.sample(&node, &fact::RUNQ_WAITING_TASKS, waiting.len() as f64);
         out.sample(&node, &fact::RUNQ_WAITING_NS, oldest_ns as f64);
-        let key = |wait: &Waiting| (wait.pid, wait.since_ns);
-        let going_on: HashSet<(u32, u64)> = waiting.iter().map(key).collect();
+        let going_on: HashSet<u64> = waiting.iter().map(|wait| wait.mark).collect();
         self.told.retain(|known| going_on.contains(known));
         let new = waiting
             .iter()
-            .filter(|wait| !self.told.contains(&key(wait)));
+            .filter(|wait| !self.told.contains(&wait.mark));
         let new: Vec<Waiting> = new.copied().take(MAX_TOLD).collect();
         for wait in new {
             self.tell_one_waiting(host, &wait, out);
-            self.told.insert(key(&wait));
+            self.told.insert(wait.mark);
         }
     }
 

@@ -71,6 +71,17 @@ fn find(table: &str, addresses: &[u64]) -> Vec<(u64, String)> {
         .collect()
 }
 
+pub(crate) mod fuzzing {
+    //! For the fuzz targets.
+
+    /// Names of functions, from what `/proc/kallsyms` might say.
+    pub fn symbol_table(table: &[u8]) -> Vec<String> {
+        let table = String::from_utf8_lossy(table);
+        let found = super::find(&table, &[0, 0x1000, 0xffff_ffff_8000_0000, u64::MAX]);
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

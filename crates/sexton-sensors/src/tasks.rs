@@ -44,6 +44,16 @@ fn parse_stat(stat: &str) -> Option<Place> {
     })
 }
 
+pub(crate) mod fuzzing {
+    //! For the fuzz targets.
+
+    /// What a task's `stat` might say, and the name that a BPF program might read.
+    pub fn task_stat(stat: &[u8]) -> String {
+        super::parse_stat(&String::from_utf8_lossy(stat));
+        super::name_of(stat)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,10 +8,12 @@
 //! Overhead: `docs/overhead.md#units`.
 
 mod bus;
+pub(crate) mod fuzzing;
 mod ledger;
 mod message;
 mod property;
 mod session;
+mod survey;
 mod teller;
 
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ use bus::{Bus, BusError};
 use ledger::{Ledger, Note};
 use session::Session;
 use teller::{News, Teller};
+
+pub use survey::survey;
 
 pub(crate) const NAME: &str = "units";
 

@@ -4,15 +4,23 @@
 //! a process that lived for less than a poll may be gone; the ones above it rarely are.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use sexton_bpf::prog::cgroups::{Ancestor, Event};
 use sexton_host::Host;
+use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::process::{self, Place, Status};
 use sexton_model::origin::Origin;
 use sexton_model::text::escape;
 
 /// How far up we follow the parents of a process.
 const MAX_ANCESTORS: usize = 8;
+
+/// Scopes of one poll whose asker is looked for: each costs some reads, and of a loop a
+/// few tell as much as all.
+const MAX_ASKED: usize = 64;
 
 /// Who made a cgroup, as far as can be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +34,14 @@ pub(super) struct Creator {
     pub(super) ancestry: Option<String>,
 }
 
+/// Who asked systemd for a scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asker {
+    pub(super) pid: u32,
+    pub(super) comm: String,
+    pub(super) unit: String,
+}
+
 /// Looks creators up, each once. Made anew for every poll: numbers are used again.
 pub(super) struct Creators<'h> {
     host: &'h Host,
@@ -33,6 +49,9 @@ pub(super) struct Creators<'h> {
     same_numbers: bool,
     known: HashMap<u32, Creator>,
     places: HashMap<u32, Option<Vec<u8>>>,
+    /// Where the memory hierarchy is mounted, once that was looked for.
+    mount: Option<Option<PathBuf>>,
+    n_asked: usize,
 }
 
 impl<'h> Creators<'h> {
@@ -42,7 +61,47 @@ impl<'h> Creators<'h> {
             same_numbers,
             known: HashMap::new(),
             places: HashMap::new(),
+            mount: None,
+            n_asked: 0,
         }
+    }
+
+    /// Who asked for a scope that systemd made: the first process in it, or the nearest
+    /// above that which is in another unit. Only while something runs in it.
+    pub(super) fn asker(&mut self, path: &[u8]) -> Option<Asker> {
+        let own = Origin::of(path).host_unit()?.to_owned();
+        if !self.same_numbers || !own.ends_with(".scope") || self.n_asked >= MAX_ASKED {
+            return None;
+        }
+        self.n_asked += 1;
+        let first = self.first_in(path)?;
+        let name = Status::read(self.host, first).ok()?.name.into_bytes();
+        let own_task = Ancestor {
+            tgid: first,
+            comm: name,
+        };
+        let mut chain = vec![own_task];
+        chain.extend(self.parents_of(first));
+        chain.into_iter().find_map(|task| {
+            let place = self.place_of(task.tgid)?;
+            let unit = Origin::of(&place).host_unit()?.to_owned();
+            (unit != own).then(|| Asker {
+                pid: task.tgid,
+                comm: escape(&task.comm),
+                unit: escape(unit.as_bytes()),
+            })
+        })
+    }
+
+    fn first_in(&mut self, path: &[u8]) -> Option<u32> {
+        let host = self.host;
+        let mount = self
+            .mount
+            .get_or_insert_with(|| MemoryHierarchy::find(host).ok().flatten()?.mount);
+        let below = path.strip_prefix(b"/").unwrap_or(path);
+        let directory = mount.as_ref()?.join(OsStr::from_bytes(below));
+        let text = host.read_text(directory.join("cgroup.procs")).ok()?;
+        text.lines().next()?.parse().ok()
     }
 
     /// Who made the cgroup that was born.

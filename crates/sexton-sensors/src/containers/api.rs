@@ -40,16 +40,29 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / NS_PER_SECOND, ns % NS_PER_SECOND)
 }
 
-/// What names a container. All of it is escaped and cut.
+/// What names a container, whatever runtime told it. All of it is escaped and cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) id: String,
     pub(super) name: Option<String>,
+    /// Empty where nobody knows it any more.
     pub(super) image: String,
+    /// What containerd keeps apart by: there, ids are unique only within one.
+    pub(super) namespace: Option<String>,
     pub(super) pod: Option<String>,
     pub(super) pod_namespace: Option<String>,
     pub(super) pod_uid: Option<String>,
     pub(super) compose_project: Option<String>,
+}
+
+impl Identity {
+    /// What is unique among the containers of one runtime.
+    pub(super) fn key(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}/{}", self.id),
+            None => self.id.clone(),
+        }
+    }
 }
 
 /// A container of the list.
@@ -58,6 +71,7 @@ pub(super) struct Listed {
     pub(super) identity: Identity,
     pub(super) is_running: bool,
     pub(super) created_ns: Option<u64>,
+    pub(super) started_ns: Option<u64>,
 }
 
 /// Something that happened to a container.
@@ -139,6 +153,7 @@ fn listed(raw: RawListed) -> Listed {
         // A paused one holds all it held; one that is restarting has died.
         is_running: matches!(raw.state.as_str(), "running" | "paused"),
         created_ns: raw.created.and_then(|s| s.checked_mul(NS_PER_SECOND)),
+        started_ns: None,
     }
 }
 
@@ -181,7 +196,8 @@ fn is_sigkill(signal: &str) -> bool {
     matches!(signal, "9" | "KILL" | "SIGKILL")
 }
 
-fn identity(id: &str, image: &str, labels: &HashMap<String, String>) -> Identity {
+/// Who a container is by its id, image and labels.
+pub(super) fn identity(id: &str, image: &str, labels: &HashMap<String, String>) -> Identity {
     let label = |key: &str| {
         let value = labels.get(key).filter(|value| !value.is_empty());
         value.map(|value| plain(value))
@@ -190,6 +206,7 @@ fn identity(id: &str, image: &str, labels: &HashMap<String, String>) -> Identity
         id: plain(id),
         name: None,
         image: plain(image),
+        namespace: None,
         pod: label("io.kubernetes.pod.name"),
         pod_namespace: label("io.kubernetes.pod.namespace"),
         pod_uid: label("io.kubernetes.pod.uid"),
@@ -197,8 +214,8 @@ fn identity(id: &str, image: &str, labels: &HashMap<String, String>) -> Identity
     }
 }
 
-/// Whoever made a container chose these names.
-fn plain(name: &str) -> String {
+/// Whoever made a container chose these names: escapes and cuts one.
+pub(super) fn plain(name: &str) -> String {
     let end = name.floor_char_boundary(NAME_LIMIT_BYTES);
     text::escape(&name.as_bytes()[..end])
 }

@@ -5,14 +5,20 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use sexton_host::socket;
 use sexton_model::gap::Why;
 
 use super::http::{self, Body, HEAD_LIMIT_BYTES, HttpError};
+use super::http2::Http2Error;
 
 /// The largest answer that is kept whole.
 ///
 /// Chosen: a container takes about 800 bytes of the list, so this is 10,000 of them.
-const ANSWER_LIMIT_BYTES: usize = 8 << 20;
+pub(super) const ANSWER_LIMIT_BYTES: usize = 8 << 20;
+
+/// Codes of gRPC that mean more than "no".
+const PERMISSION_DENIED: u32 = 7;
+const UNAVAILABLE: u32 = 14;
 
 /// Why a daemon told us nothing, or stopped telling.
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +33,14 @@ pub(super) enum Trouble {
     Ended,
     #[error("it refused with status {status}: {message}")]
     Refused { status: u16, message: String },
+    #[error("it declined with gRPC status {code}: {message}")]
+    Declined { code: u32, message: String },
     #[error("its answer is over {ANSWER_LIMIT_BYTES} bytes")]
     TooLarge,
     #[error("its answer is no HTTP")]
     NoHttp(#[source] HttpError),
+    #[error("its answer is no HTTP/2")]
+    NoHttp2(#[source] Http2Error),
     #[error("its answer makes no sense: {0}")]
     Malformed(String),
 }
@@ -42,8 +52,28 @@ impl Trouble {
             Self::Connect(error) if error.kind() == io::ErrorKind::PermissionDenied => Why::Denied,
             Self::Connect(_) | Self::Broken(_) | Self::Ended => Why::Vanished,
             Self::Silent(_) => Why::Overrun,
-            Self::Refused { .. } => Why::Unsupported,
-            Self::TooLarge | Self::NoHttp(_) | Self::Malformed(_) => Why::Malformed,
+            // It is going away, and says so to those who wait for events.
+            Self::Declined {
+                code: UNAVAILABLE, ..
+            } => Why::Vanished,
+            Self::Declined {
+                code: PERMISSION_DENIED,
+                ..
+            } => Why::Denied,
+            Self::Refused { .. } | Self::Declined { .. } => Why::Unsupported,
+            Self::NoHttp2(Http2Error::Reset(_)) => Why::Vanished,
+            Self::TooLarge | Self::NoHttp(_) | Self::NoHttp2(_) | Self::Malformed(_) => {
+                Why::Malformed
+            }
+        }
+    }
+
+    /// Of a connection that could not be made in time.
+    pub(super) fn connect(error: io::Error, within: Duration) -> Self {
+        if is_timeout(&error) {
+            Self::Silent(within)
+        } else {
+            Self::Connect(error)
         }
     }
 
@@ -73,11 +103,11 @@ pub(super) struct Answer {
     first: Vec<u8>,
 }
 
-/// Asks, and waits at most so long for the head of the answer. Only `connect` itself
-/// has no limit: it blocks while a stuck daemon's queue is full.
+/// Asks, and waits at most so long for the head of the answer.
 pub(super) fn ask(socket: &Path, target: &str, within: Duration) -> Result<Answer, Trouble> {
     let until = Instant::now() + within;
-    let mut stream = UnixStream::connect(socket).map_err(Trouble::Connect)?;
+    let mut stream =
+        socket::connect_unix(socket, within).map_err(|error| Trouble::connect(error, within))?;
     stream
         .set_write_timeout(Some(within))
         .map_err(Trouble::Broken)?;
@@ -154,7 +184,7 @@ impl Answer {
 }
 
 /// One read of at most so many bytes, which waits until then and no longer.
-fn read(
+pub(super) fn read(
     stream: &mut UnixStream,
     until: Instant,
     limit_bytes: usize,
@@ -186,7 +216,7 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-fn broken(error: io::Error, within: Duration) -> Trouble {
+pub(super) fn broken(error: io::Error, within: Duration) -> Trouble {
     if is_timeout(&error) {
         Trouble::Silent(within)
     } else {

@@ -1,14 +1,14 @@
 //! Which runtimes are here, and whether asking them would start them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sexton_host::{Host, HostError};
 use sexton_model::gap::Why;
 use sexton_model::sight::Sight;
 
-use super::api;
-use super::client::ask;
+use super::client::{Trouble, ask};
+use super::{api, containerd, cri};
 
 /// What helps when a socket is closed to us.
 pub(super) const REMEDY: &str = "run as root: sudo sexton";
@@ -16,36 +16,68 @@ pub(super) const REMEDY: &str = "run as root: sudo sexton";
 /// How long `examine` waits for a daemon.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A runtime that speaks the Docker API.
+/// A runtime, and how it is asked.
 #[derive(Debug)]
 pub(super) struct Runtime {
     pub(super) name: &'static str,
+    pub(super) speaks: Speaks,
     sockets: &'static [&'static str],
-    /// The name of its process, and an argument that it has.
-    process: &'static str,
+    /// The process without which asking could start it.
+    process: Option<Process>,
+}
+
+/// A process by its name, and an argument that it has.
+#[derive(Debug)]
+struct Process {
+    name: &'static str,
     argument: Option<&'static str>,
 }
 
-static RUNTIMES: [Runtime; 2] = [
+/// What a runtime understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaks {
+    Docker,
+    Containerd,
+    Cri,
+}
+
+static RUNTIMES: [Runtime; 4] = [
     Runtime {
         name: "docker",
+        speaks: Speaks::Docker,
         sockets: &["/run/docker.sock", "/var/run/docker.sock"],
-        process: "dockerd",
-        argument: None,
+        process: Some(Process {
+            name: "dockerd",
+            argument: None,
+        }),
     },
     Runtime {
         name: "podman",
+        speaks: Speaks::Docker,
         sockets: &["/run/podman/podman.sock", "/var/run/podman/podman.sock"],
-        process: "podman",
-        // Every `podman run` is a process of that name too.
-        argument: Some("service"),
+        process: Some(Process {
+            name: "podman",
+            // Every `podman run` is a process of that name too.
+            argument: Some("service"),
+        }),
     },
-];
-
-/// Runtimes that speak gRPC, which wants HTTP/2 and is not spoken here.
-const GRPC: [(&str, &str); 2] = [
-    ("containerd", "/run/containerd/containerd.sock"),
-    ("cri-o", "/run/crio/crio.sock"),
+    // Nobody listens on these two for them: without a daemon, connecting fails.
+    Runtime {
+        name: "containerd",
+        speaks: Speaks::Containerd,
+        sockets: &[
+            "/run/containerd/containerd.sock",
+            "/var/run/containerd/containerd.sock",
+            "/run/k3s/containerd/containerd.sock",
+        ],
+        process: None,
+    },
+    Runtime {
+        name: "cri-o",
+        speaks: Speaks::Cri,
+        sockets: &["/run/crio/crio.sock", "/var/run/crio/crio.sock"],
+        process: None,
+    },
 ];
 
 /// The sockets there are, each once: `/var/run` is most often a link to `/run`.
@@ -75,32 +107,35 @@ pub(super) enum Daemon {
 /// Looks for the daemon's process. Where systemd holds the socket, to connect is to
 /// start the daemon, and sexton changes nothing on a node.
 pub(super) fn daemon(host: &Host, runtime: &Runtime) -> Daemon {
-    match find_process(host, runtime) {
+    let Some(process) = &runtime.process else {
+        return Daemon::Runs;
+    };
+    match find_process(host, process) {
         Ok(true) => Daemon::Runs,
         Ok(false) => Daemon::Rests(
             Why::Unsupported,
-            format!("no {} runs, and asking could start it", runtime.process),
+            format!("no {} runs, and asking could start it", process.name),
         ),
         Err(error) => Daemon::Rests(error.why(), error.chain()),
     }
 }
 
-fn find_process(host: &Host, runtime: &Runtime) -> Result<bool, HostError> {
+fn find_process(host: &Host, process: &Process) -> Result<bool, HostError> {
     let entries = host.list(host.proc("")?)?;
     let mut pids = entries
         .iter()
         .filter_map(|entry| entry.name.to_str())
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    Ok(pids.any(|pid| is_daemon(host, pid, runtime).unwrap_or(false)))
+    Ok(pids.any(|pid| is_daemon(host, pid, process).unwrap_or(false)))
 }
 
 /// An error is a process that went away meanwhile.
-fn is_daemon(host: &Host, pid: &str, runtime: &Runtime) -> Result<bool, HostError> {
+fn is_daemon(host: &Host, pid: &str, process: &Process) -> Result<bool, HostError> {
     let comm = host.read_text(host.proc(&format!("{pid}/comm"))?)?;
-    if comm.trim_end() != runtime.process {
+    if comm.trim_end() != process.name {
         return Ok(false);
     }
-    let Some(argument) = runtime.argument else {
+    let Some(argument) = process.argument else {
         return Ok(true);
     };
     let cmdline = host.read(host.proc(&format!("{pid}/cmdline"))?)?;
@@ -119,15 +154,6 @@ pub(super) fn examine(host: &Host) -> Vec<Sight> {
         .into_iter()
         .map(|(runtime, socket)| examine_socket(host, runtime, socket))
         .collect();
-    let grpc = GRPC
-        .iter()
-        .filter(|(_, path)| host.socket(path).is_ok())
-        .map(|(name, _)| {
-            let because = "it speaks gRPC only, which sexton does not; births are seen through \
-                           cgroups, exit codes are not";
-            Sight::blind(format!("containers of {name} itself"), because)
-        });
-    sights.extend(grpc);
     if sights.is_empty() {
         let because = "no container runtime has a socket here";
         sights.push(Sight::sees("container runtimes", because));
@@ -144,9 +170,8 @@ fn examine_socket(host: &Host, runtime: &Runtime, socket: Result<PathBuf, HostEr
     if let Daemon::Rests(_, text) = daemon(host, runtime) {
         return Sight::blind(what, text);
     }
-    let answer = ask(&socket, api::PING, PATIENCE).and_then(|answer| answer.whole(PATIENCE));
-    match answer {
-        Ok(_) => Sight::sees(what, format!("it answers at {}", socket.display())),
+    match greet(runtime.speaks, &socket) {
+        Ok(who) => Sight::sees(what, format!("{who} answers at {}", socket.display())),
         Err(trouble) => {
             let because = format!("{}: {}", socket.display(), trouble.chain());
             let sight = Sight::blind(what, because);
@@ -155,5 +180,20 @@ fn examine_socket(host: &Host, runtime: &Runtime, socket: Result<PathBuf, HostEr
                 _ => sight,
             }
         }
+    }
+}
+
+/// Has the daemon say that it is well, and who it is as far as it says so.
+fn greet(speaks: Speaks, socket: &Path) -> Result<String, Trouble> {
+    match speaks {
+        Speaks::Docker => {
+            ask(socket, api::PING, PATIENCE)?.whole(PATIENCE)?;
+            Ok("it".into())
+        }
+        Speaks::Containerd => {
+            let version = containerd::version(socket, PATIENCE)?;
+            Ok(format!("{version} (Docker's own are told by Docker)"))
+        }
+        Speaks::Cri => cri::version(socket, PATIENCE),
     }
 }

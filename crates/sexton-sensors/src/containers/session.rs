@@ -1,18 +1,19 @@
 //! One connection to a daemon, followed on a thread of its own until it ends.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sexton_host::clock;
 use sexton_model::moment::Moment;
 
-use super::api::{self, Happening, Lines, Listed};
-use super::client::{Answer, Got, Trouble, ask};
+use super::api::{Happening, Listed};
+use super::client::Trouble;
+use super::runtimes::Speaks;
+use super::{containerd, cri, docker};
 
 /// Messages that may wait for a poll. More are counted as lost: a daemon whose events
 /// nobody takes would drop them too.
@@ -41,8 +42,8 @@ pub(super) struct Pace {
 pub(super) enum Told {
     Past(Vec<Happening>),
     Listed(Vec<Listed>),
-    Live(Happening),
-    /// A line made no sense, for this reason.
+    Live(Box<Happening>),
+    /// Something made no sense, for this reason.
     Garbled(String),
 }
 
@@ -72,7 +73,13 @@ struct Shared {
 
 impl Session {
     /// Tells what happened since then, what there is, and what happens from now on.
-    pub(super) fn begin(socket: PathBuf, since_wall_ns: u64, wall_ns: u64, pace: Pace) -> Self {
+    pub(super) fn begin(
+        speaks: Speaks,
+        socket: PathBuf,
+        since_wall_ns: u64,
+        wall_ns: u64,
+        pace: Pace,
+    ) -> Self {
         let shared = Arc::new(Shared::default());
         let (send, told) = sync_channel(WAITING);
         let worker = Worker {
@@ -81,7 +88,7 @@ impl Session {
             send,
             shared: Arc::clone(&shared),
         };
-        let follow = move || match worker.follow(since_wall_ns, wall_ns) {
+        let follow = move || match worker.follow(speaks, since_wall_ns, wall_ns) {
             Ok(()) => Trouble::Ended,
             Err(trouble) => trouble,
         };
@@ -129,111 +136,50 @@ impl Drop for Session {
     }
 }
 
-struct Worker {
-    socket: PathBuf,
-    pace: Pace,
+/// What the thread works with.
+pub(super) struct Worker {
+    pub(super) socket: PathBuf,
+    pub(super) pace: Pace,
     send: SyncSender<Told>,
     shared: Arc<Shared>,
 }
 
 impl Worker {
-    fn follow(&self, since_wall_ns: u64, wall_ns: u64) -> Result<(), Trouble> {
-        let past = api::events_between(since_wall_ns, wall_ns);
-        let past = self.asking(|| self.past(self.ask(&past)?))?;
-        self.tell(Told::Past(past));
-        let list = self.asking(|| self.ask(api::LIST)?.whole(self.pace.answer))?;
-        let list = api::list(&list).map_err(Trouble::Malformed)?;
-        self.tell(Told::Listed(list));
-        let since = wall_ns.saturating_sub(OVERLAP_NS);
-        let stream = self.asking(|| self.ask(&api::events_since(since)))?;
-        self.stream(stream)
-    }
-
-    /// All events of an answer that ends; of too many, the last.
-    fn past(&self, mut answer: Answer) -> Result<Vec<Happening>, Trouble> {
-        let until = Instant::now() + self.pace.answer;
-        let mut past = VecDeque::new();
-        let mut take = |line: Option<&[u8]>| {
-            if let Some(happening) = self.read(line) {
-                past.push_back(happening);
-            }
-            if past.len() > PAST_LIMIT {
-                past.pop_front();
-                self.lose();
-            }
-        };
-        let (mut lines, mut bytes) = (Lines::default(), Vec::new());
-        loop {
-            let got = answer.more(until, &mut bytes)?;
-            lines.feed(&bytes, &mut take);
-            bytes.clear();
-            // A daemon that never ends its past must not hold us either.
-            if got == Got::Nothing || Instant::now() > until {
-                return Err(Trouble::Silent(self.pace.answer));
-            }
-            if got == Got::End {
-                lines.end(&mut take);
-                return Ok(past.into());
-            }
+    fn follow(&self, speaks: Speaks, since_wall_ns: u64, wall_ns: u64) -> Result<(), Trouble> {
+        match speaks {
+            Speaks::Docker => docker::follow(self, since_wall_ns, wall_ns),
+            Speaks::Containerd => containerd::follow(self, since_wall_ns),
+            Speaks::Cri => cri::follow(self, since_wall_ns),
         }
     }
 
-    fn stream(&self, mut answer: Answer) -> Result<(), Trouble> {
-        let (mut lines, mut bytes) = (Lines::default(), Vec::new());
-        let mut heard = Instant::now();
-        while !self.shared.is_over.load(Ordering::Relaxed) {
-            match answer.more(Instant::now() + self.pace.tick, &mut bytes)? {
-                Got::End => return Err(Trouble::Ended),
-                Got::Bytes => heard = Instant::now(),
-                // No events and no daemon look alike until it is asked.
-                Got::Nothing if heard.elapsed() > self.pace.silence => {
-                    self.asking(|| self.ask(api::PING)?.whole(self.pace.answer))?;
-                    heard = Instant::now();
-                }
-                Got::Nothing => {}
-            }
-            lines.feed(&bytes, |line| {
-                if let Some(happening) = self.read(line) {
-                    self.tell(Told::Live(happening));
-                }
-            });
-            bytes.clear();
-        }
-        Ok(())
-    }
-
-    /// What a line says; one that makes no sense is told as such.
-    fn read(&self, line: Option<&[u8]>) -> Option<Happening> {
-        let told = match line {
-            Some(line) => api::event(line),
-            None => Err(format!("it is over {} bytes", api::LINE_LIMIT_BYTES)),
-        };
-        told.unwrap_or_else(|why| {
-            self.tell(Told::Garbled(why));
-            None
-        })
-    }
-
-    fn ask(&self, target: &str) -> Result<Answer, Trouble> {
-        ask(&self.socket, target, self.pace.answer)
+    /// Whether nobody listens any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.shared.is_over.load(Ordering::Relaxed)
     }
 
     /// Does something that the daemon may be too stuck for.
-    fn asking<T>(&self, work: impl FnOnce() -> Result<T, Trouble>) -> Result<T, Trouble> {
+    pub(super) fn asking<T>(&self, work: impl FnOnce() -> T) -> T {
         let since = &self.shared.asking_since_ns;
-        since.store(clock::now().as_ns(), Ordering::Relaxed);
+        // Within another question the first one counts.
+        let now_ns = clock::now().as_ns();
+        let is_first = since
+            .compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
         let done = work();
-        since.store(0, Ordering::Relaxed);
+        if is_first {
+            since.store(0, Ordering::Relaxed);
+        }
         done
     }
 
-    fn tell(&self, told: Told) {
+    pub(super) fn tell(&self, told: Told) {
         if self.send.try_send(told).is_err() {
             self.lose();
         }
     }
 
-    fn lose(&self) {
+    pub(super) fn lose(&self) {
         self.shared.n_lost.fetch_add(1, Ordering::Relaxed);
     }
 }

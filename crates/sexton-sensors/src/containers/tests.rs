@@ -346,6 +346,40 @@ fn nonsense_is_a_gap() {
     );
 }
 
+/// What a daemon that answers everything so leaves as its first gap, where it is asked
+/// by gRPC.
+fn check_grpc_gap(reply: Reply, expected: &str) {
+    for path in ["/run/containerd/containerd.sock", "/run/crio/crio.sock"] {
+        let reply = reply.clone();
+        let daemon = FakeDaemon::start(move |_| reply.clone());
+        let host = node(&[(path, daemon.socket())], &[]);
+        let mut sensor = Containers::new(HASTY, BEFORE_CAPTURES);
+        let records = poll(&mut sensor, &host, 100, |records| !gaps(records).is_empty());
+        let gaps = gaps(&records);
+        assert!(gaps[0].contains(expected), "{gaps:#?}");
+        assert!(values(&records, &fact::CONTAINER_RUNNING).is_empty());
+        let sights = runtimes::examine(&host);
+        assert_eq!(sights.len(), 1, "{sights:#?}");
+        assert_eq!(sights[0].clarity, sexton_model::sight::Clarity::Blind);
+    }
+}
+
+#[test]
+fn what_speaks_grpc_badly_is_a_gap() {
+    check_grpc_gap(Reply::Hold(Vec::new()), "no answer within 200.0ms");
+    check_grpc_gap(Reply::End(Vec::new()), "gap vanished: c");
+    check_grpc_gap(
+        Reply::End(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+        "its answer is no HTTP/2: it sent a frame over 16384 bytes",
+    );
+    // Made up: an answer that is all headers, and says that there is no such service.
+    let declined = b"\x00\x00\x21\x01\x05\x00\x00\x00\x01\x88\
+                     \x00\x0bgrpc-status\x0212\x00\x0cgrpc-message\x00";
+    let mut declined = declined.to_vec();
+    declined[2] = (declined.len() - 9) as u8;
+    check_grpc_gap(Reply::End(declined), "it declined with gRPC status 12");
+}
+
 #[test]
 fn too_much_is_a_gap() {
     let list = daemon::answer(&" ".repeat(9 << 20));
@@ -414,19 +448,6 @@ fn without_a_socket_there_is_a_gap_and_then_a_daemon_is_found() {
     assert_eq!(
         runtimes::examine(&host)[0].clarity,
         sexton_model::sight::Clarity::Sees
-    );
-}
-
-#[test]
-fn what_speaks_grpc_is_a_blind_spot() {
-    let containerd = ("/run/containerd/containerd.sock", "/nowhere".into());
-    let sights = runtimes::examine(&node(&[containerd], &["containerd"]));
-    assert_eq!(sights.len(), 1);
-    assert_eq!(sights[0].what, "containers of containerd itself");
-    assert!(
-        sights[0]
-            .because
-            .contains("births are seen through cgroups")
     );
 }
 

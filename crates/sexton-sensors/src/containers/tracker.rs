@@ -102,14 +102,14 @@ impl Tracker {
             what,
             wall_ns,
         } = happening;
-        if !self.seen.is_new((wall_ns, identity.id.clone(), what)) {
+        if !self.seen.is_new((wall_ns, identity.key(), what)) {
             return;
         }
         self.last_wall_ns = wall_ns;
         match what {
             What::Started => self.start(identity, wall_ns, now, out),
             What::Exited { code, lived_s } => {
-                let run = self.running.remove(&identity.id);
+                let run = self.running.remove(&identity.key());
                 let exit = Exit {
                     code,
                     lifetime_ms: lifetime_ms(run.as_ref(), wall_ns, lived_s),
@@ -118,12 +118,12 @@ impl Tracker {
                 self.tell_exit(&identity, &exit, wall_ns, now, out);
             }
             What::OutOfMemory => {
-                if let Some(run) = self.running.get_mut(&identity.id) {
+                if let Some(run) = self.running.get_mut(&identity.key()) {
                     run.ran_out_of_memory = true;
                 }
             }
             What::Killed => {
-                if let Some(run) = self.running.get_mut(&identity.id) {
+                if let Some(run) = self.running.get_mut(&identity.key()) {
                     run.was_killed = true;
                 }
             }
@@ -131,7 +131,7 @@ impl Tracker {
     }
 
     fn start(&mut self, identity: Identity, wall_ns: u64, now: Now, out: &mut Sink) {
-        if wall_ns >= self.opened_wall_ns {
+        if wall_ns >= self.opened_wall_ns && !identity.image.is_empty() {
             *self.births.entry(identity.image.clone()).or_default() += 1;
         }
         let subject = Subject::new(SubjectKind::Container, identity.id.as_str());
@@ -160,7 +160,7 @@ impl Tracker {
             );
             return out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(1), text));
         }
-        self.running.insert(run.identity.id.clone(), run);
+        self.running.insert(run.identity.key(), run);
     }
 
     fn tell_exit(&self, identity: &Identity, exit: &Exit, wall_ns: u64, now: Now, out: &mut Sink) {
@@ -184,7 +184,10 @@ impl Tracker {
         let known = [
             ("id", Some(identity.id.clone())),
             ("name", identity.name.clone()),
-            ("image", Some(identity.image.clone())),
+            (
+                "image",
+                Some(identity.image.clone()).filter(|image| !image.is_empty()),
+            ),
         ];
         known
             .into_iter()
@@ -196,6 +199,7 @@ impl Tracker {
         let is_past = wall_ns < self.opened_wall_ns;
         let known = [
             ("runtime", Some(self.runtime.to_owned())),
+            ("namespace", identity.namespace.clone()),
             ("pod", identity.pod.clone()),
             ("pod_namespace", identity.pod_namespace.clone()),
             ("pod_uid", identity.pod_uid.clone()),
@@ -216,13 +220,15 @@ impl Tracker {
     pub(super) fn list(&mut self, list: Vec<Listed>, now: Now, out: &mut Sink) {
         let mut missing: HashSet<String> = self.running.keys().cloned().collect();
         for listed in list.into_iter().filter(|listed| listed.is_running) {
-            missing.remove(&listed.identity.id);
-            if let Some(run) = self.running.get_mut(&listed.identity.id) {
+            let key = listed.identity.key();
+            missing.remove(&key);
+            if let Some(run) = self.running.get_mut(&key) {
                 run.missing_since = None;
             } else {
                 self.adopt(
                     Run {
                         created_ns: listed.created_ns,
+                        started_ns: listed.started_ns,
                         ..Run::new(listed.identity)
                     },
                     out,
@@ -261,7 +267,8 @@ impl Tracker {
         for run in self.running.values() {
             // A container is made before it is started.
             let since = run.started_ns.or(run.created_ns);
-            if since.is_some_and(|since| now.wall_ns.saturating_sub(since) < YOUNG_NS) {
+            let is_young = since.is_some_and(|since| now.wall_ns.saturating_sub(since) < YOUNG_NS);
+            if is_young && !run.identity.image.is_empty() {
                 images
                     .entry(run.identity.image.clone())
                     .or_default()

@@ -38,6 +38,14 @@ impl Split {
         self.parts[mode as usize]
     }
 
+    /// Whether no part differs by more than this.
+    pub(super) fn is_like(&self, other: &Self, by: f64) -> bool {
+        let parts = self.parts.iter().zip(&other.parts);
+        parts
+            .chain([(&self.unaccounted, &other.unaccounted)])
+            .all(|(one, other)| (one - other).abs() <= by)
+    }
+
     /// All that is not idle.
     pub(super) fn busy(&self) -> f64 {
         let idle = self.parts[IDLE] + self.parts[IOWAIT];

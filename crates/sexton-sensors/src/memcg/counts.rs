@@ -15,14 +15,6 @@ const BEST: &str = "sudo sexton zombies";
 /// Counts. `Err` when nothing at all can be counted.
 pub(super) fn take(host: &Host, memory: &MemoryHierarchy) -> Result<Census, Gap> {
     let mut census = Census::new(Method::ProcCgroups, memory.hierarchy, page_bytes());
-    census.gaps.push(
-        Gap::new(
-            NAME,
-            Why::Unsupported,
-            "two counts only: no paths, no pins, no leaked directories",
-        )
-        .with_remedy(BEST),
-    );
     let kernel_total = match Controller::memory(host) {
         Ok(Some(row)) => Some(row.n_cgroups),
         Ok(None) => {
@@ -42,6 +34,14 @@ pub(super) fn take(host: &Host, memory: &MemoryHierarchy) -> Result<Census, Gap>
             .pop()
             .unwrap_or_else(|| Gap::new(NAME, Why::Bug, "nothing could be counted")));
     }
+    let n_counts = if kernel_total.is_some() && directories.is_some() {
+        "two counts"
+    } else {
+        "one count"
+    };
+    let text = format!("{n_counts} only: no paths, no pins, no leaked directories");
+    let limits = Gap::new(NAME, Why::Unsupported, text).with_remedy(BEST);
+    census.gaps.insert(0, limits);
     census.counts = Counts {
         live: directories,
         dying: directories

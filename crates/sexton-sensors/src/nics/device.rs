@@ -202,7 +202,7 @@ const LIMITS: [(&str, &Fact, f64); 5] = [
 ];
 
 /// The values of what is kept; several that tell the same of one subject are added up.
-fn sums<'k>(kept: &'k [Kept], values: &[u64]) -> Vec<(&'k Subject, &'static Fact, u64)> {
+pub(super) fn sums<'k>(kept: &'k [Kept], values: &[u64]) -> Vec<(&'k Subject, &'static Fact, u64)> {
     let mut sums: Vec<(&Subject, &'static Fact, u64)> = Vec::new();
     let mut places: HashMap<(&Subject, &str), usize> = HashMap::new();
     for one in kept {

@@ -78,7 +78,7 @@ impl Ledger {
 
     /// Takes a full listing. Gives back the units whose state is not what the signals
     /// said so far: they are about to say it, or have been missed.
-    pub(super) fn list(&mut self, rows: &[Row]) -> Vec<String> {
+    pub(super) fn list(&mut self, rows: &[Row], notes: &mut Vec<Note>) -> Vec<String> {
         for entry in self.entries.values_mut() {
             entry.is_held = false;
         }
@@ -90,6 +90,10 @@ impl Ledger {
             if entry.active.is_empty() {
                 entry.active.clone_from(&row.active);
                 entry.sub.clone_from(&row.sub);
+                // Others are looked at, and told then.
+                if row.active == "failed" && has_settings(&row.name).is_none() {
+                    notes.push(entry.seen());
+                }
             } else if entry.active != row.active {
                 differ.push(row.name.clone());
             }

@@ -39,10 +39,10 @@ const COUNT_EVERY: Duration = Duration::from_secs(1);
 /// The longest wait for a signal: so soon the end of the sensor is noticed.
 const TICK: Duration = Duration::from_millis(250);
 
-const SYSTEMD: &str = "org.freedesktop.systemd1";
+pub(super) const SYSTEMD: &str = "org.freedesktop.systemd1";
 const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
-const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+pub(super) const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
 /// What the bus is asked to send us. systemd's private socket sends all without asking.
 const MATCHES: [&str; 3] = [
@@ -53,7 +53,7 @@ const MATCHES: [&str; 3] = [
 
 /// A row of `ListUnits`: name, description, load, active and sub state, the unit it
 /// follows, its path, and its job.
-type ListedUnit<'m> = (
+pub(super) type ListedUnit<'m> = (
     &'m str,
     &'m str,
     &'m str,
@@ -204,7 +204,9 @@ impl<'a> Session<'a> {
                 })
             })
             .collect();
-        let differ = self.ledger.list(&rows);
+        let mut notes = Vec::new();
+        let differ = self.ledger.list(&rows, &mut notes);
+        self.teller.notes(notes);
         self.doubts = rows
             .into_iter()
             .filter(|row| differ.contains(&row.name))
@@ -348,7 +350,7 @@ impl<'a> Session<'a> {
     }
 }
 
-fn manager(member: &str) -> Call<'_> {
+pub(super) fn manager(member: &str) -> Call<'_> {
     Call {
         destination: SYSTEMD,
         path: MANAGER_PATH,
@@ -358,7 +360,7 @@ fn manager(member: &str) -> Call<'_> {
     }
 }
 
-fn values(properties: &Properties<'_>) -> Values {
+pub(super) fn values(properties: &Properties<'_>) -> Values {
     let value = |(name, variant): (&&str, &Variant<'_>)| (String::from(*name), Value::of(variant));
     properties.iter().map(value).collect()
 }

@@ -156,6 +156,8 @@ fn a_part_of_the_hierarchy_gives_no_wrong_count() {
     let census = take(v1_node(mounts, 500, &["/mnt/part"]).path()).expect("the total is known");
     assert_eq!((census.counts.live, census.counts.dying), (None, None));
     assert_eq!(census.counts.kernel_total, Some(500));
+    let says_so = |gap: &Gap| gap.text.starts_with("one count only");
+    assert!(census.gaps.iter().any(says_so), "{:?}", census.gaps);
 }
 
 #[test]

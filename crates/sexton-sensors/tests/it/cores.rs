@@ -1,6 +1,7 @@
 //! Cores that work, rest, come, go and begin anew.
 
 use proptest::prelude::*;
+use sexton_model::record::Record;
 use sexton_sensors::Sensor;
 
 use crate::node::{Node, open, poll, show};
@@ -36,9 +37,18 @@ impl Looks {
     }
 
     fn look(&mut self) -> Vec<String> {
+        show(&self.poll())
+    }
+
+    fn poll(&mut self) -> Vec<Record> {
         self.ms += 100;
         let host = self.node.host();
-        show(&poll("cores", self.sensor.as_mut(), &host, self.ms))
+        poll("cores", self.sensor.as_mut(), &host, self.ms)
+    }
+
+    fn records(&mut self, stat: impl AsRef<[u8]>) -> Vec<Record> {
+        self.node.write("proc/stat", stat);
+        self.poll()
     }
 
     fn then(&mut self, stat: impl AsRef<[u8]>) -> Vec<String> {
@@ -73,6 +83,136 @@ fn the_worst_core_is_named_among_many() {
     );
 }
 
+/// Ten looks are one second; it began at 1100 ms.
+#[test]
+fn quiet_looks_are_told_as_one_and_others_each() {
+    let cores = |user: u64, system: u64, idle: u64| stat(&[(0, [user, system, idle])]);
+    let mut looks = Looks::begin("seconds", &[(0, [0, 0, 0])]);
+    assert_eq!(
+        looks.then(cores(0, 0, 10)).len(),
+        10 + 2,
+        "the first is told"
+    );
+    for n in 2..=8 {
+        let lines = looks.then(cores(n, 0, n * 9));
+        assert_eq!(lines.len(), 2, "the worst of all at {} ms", looks.ms);
+    }
+    assert_eq!(looks.ms, 1900);
+    // The second is over: what was held back is told up to its last look.
+    let over = looks.records(cores(9, 0, 81));
+    let split: Vec<_> = over
+        .iter()
+        .filter(|record| record.value() > Some(0.0))
+        .map(|record| {
+            (
+                record.at.as_ns() / 1_000_000,
+                record.fact().expect("a sample").name,
+            )
+        })
+        .collect();
+    assert_eq!(
+        split,
+        [
+            (1900, "core_user_ratio"),
+            (1900, "core_idle_ratio"),
+            (2000, "core_worst_busy_ratio"),
+        ]
+    );
+    // A hot look is told for itself, and before it what was held back.
+    looks.then(cores(9, 0, 91));
+    let hot = looks.records(cores(9, 9, 92));
+    let system = |record: &&Record| {
+        record
+            .fact()
+            .is_some_and(|fact| fact.name == "core_system_ratio")
+    };
+    let told: Vec<_> = hot
+        .iter()
+        .filter(system)
+        .map(|record| (record.at.as_ns() / 1_000_000, record.value()))
+        .collect();
+    assert_eq!(told, [(2100, Some(0.0)), (2200, Some(0.9))]);
+}
+
+/// A program that takes a quiet core for a part of a second is not blurred.
+#[test]
+fn a_change_ends_what_is_told_as_one() {
+    let mut looks = Looks::begin("change", &[(0, [0, 0, 0])]);
+    let (mut user, mut idle, mut told) = (0, 0, Vec::new());
+    for n in 0..20 {
+        if (4..7).contains(&n) {
+            user += 10
+        } else {
+            idle += 10
+        }
+        for record in looks.records(stat(&[(0, [user, 0, idle])])) {
+            if record
+                .fact()
+                .is_some_and(|fact| fact.name == "core_user_ratio")
+            {
+                told.push((record.at.as_ns() / 1_000_000, record.value()));
+            }
+        }
+    }
+    let expected = [
+        (1200, 0.0),
+        (1500, 0.0),
+        (1800, 1.0),
+        (1900, 0.0),
+        (2900, 0.0),
+    ];
+    assert_eq!(told, expected.map(|(at, user)| (at, Some(user))));
+}
+
+/// The time that samples cover is all the time there was, and their sum all that was booked.
+#[test]
+fn what_is_told_adds_up() {
+    let mut looks = Looks::begin("sums", &[(0, [0, 0, 0])]);
+    let (mut booked, mut expected, mut told) = ([0_u64; 3], Vec::new(), Vec::new());
+    for n in 0..95_u64 {
+        let system = (n * 7919) % 11;
+        booked[1] += system;
+        booked[2] += 10 - system.min(10);
+        expected.push(system.min(10));
+        for record in looks.records(stat(&[(0, booked)])) {
+            if record
+                .fact()
+                .is_some_and(|fact| fact.name == "core_system_ratio")
+            {
+                told.push((
+                    record.at.as_ns() / 1_000_000,
+                    record.value().expect("a value"),
+                ));
+            }
+        }
+    }
+    let mut until = 1100;
+    for (at, ratio) in told {
+        let looks = &expected[(until as usize - 1100) / 100..(at as usize - 1100) / 100];
+        let sum: u64 = looks.iter().sum();
+        let all = looks.len() as f64 * 10.0;
+        assert!(
+            (ratio - sum as f64 / all).abs() < 0.02,
+            "from {until} to {at}: {ratio}"
+        );
+        until = at;
+    }
+    assert!(until > 1100 + 8_000, "told up to {until}");
+}
+
+#[test]
+fn ninety_six_cores_make_few_records() {
+    let cores = |n: u64| -> Vec<(u32, [u64; 3])> {
+        let quiet = |cpu: u32| (cpu, [n, (n + u64::from(cpu)) / 10, n * 9]);
+        (0..96).map(quiet).collect()
+    };
+    let mut looks = Looks::begin("many", &cores(0));
+    looks.then(stat(&cores(1)));
+    let n: usize = (2..102).map(|n| looks.then(stat(&cores(n))).len()).sum();
+    // Ten seconds. Each look at each core would be 96,020.
+    assert_eq!(n, 96 * 10 * 10 + 2 * 100);
+}
+
 #[test]
 fn a_core_that_comes_or_goes_is_an_event_and_no_spike() {
     let mut looks = Looks::begin("hotplug", &[(0, [0, 0, 0]), (1, [500, 500, 500])]);
@@ -82,10 +222,7 @@ fn a_core_that_comes_or_goes_is_an_event_and_no_spike() {
         ["core_idle_ratio cpu 0 1.00", "core_offline cpu 1"]
     );
     let back = looks.then(stat(&[(0, [0, 0, 20]), (1, [900, 900, 0])]));
-    assert_eq!(
-        telling(&back),
-        ["core_idle_ratio cpu 0 1.00", "core_online cpu 1"]
-    );
+    assert_eq!(telling(&back), ["core_online cpu 1"]);
     let after = looks.then(stat(&[(0, [0, 0, 30]), (1, [900, 910, 0])]));
     assert!(
         after.contains(&"core_worst_system_ratio cpu 1 1.00".to_owned()),
@@ -100,8 +237,8 @@ fn a_reset_is_a_new_start_for_that_core_alone() {
     assert_eq!(
         telling(&lines),
         [
-            "core_user_ratio cpu 0 1.00",
             "gap cpu 1 lost 1: a counter of core 1 went backwards; this interval is not known",
+            "core_user_ratio cpu 0 1.00",
             "core_worst_busy_ratio cpu 0 1.00",
         ]
     );

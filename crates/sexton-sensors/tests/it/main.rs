@@ -5,3 +5,4 @@ mod cores;
 mod host;
 mod node;
 mod pressure;
+mod tally;

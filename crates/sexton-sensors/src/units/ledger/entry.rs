@@ -290,15 +290,35 @@ impl Entry {
             Some(before) if before == now => return None,
             Some(before) => (&fact::UNIT_CHANGED, settings::changes(&before, &now)),
         };
-        let state = [
+        let details = now.details().chain(self.state()).chain(details);
+        Some(self.event(None, fact, details.collect()))
+    }
+
+    /// That it was seen, of a unit whose settings are not looked at.
+    pub(super) fn seen(&self) -> Note {
+        self.event(None, &fact::UNIT_SEEN, self.state())
+    }
+
+    /// The state it is in, since when, and what came of its last run.
+    fn state(&self) -> Vec<Detail> {
+        let texts = [
             ("load", &self.load),
             ("active", &self.active),
             ("sub", &self.sub),
+            ("result", &self.result),
         ];
-        let state =
-            state.map(|(key, value)| (key.into(), sexton_model::text::escape(value.as_bytes())));
-        let details = now.details().chain(state).chain(details).collect();
-        Some(self.event(None, fact, details))
+        let mut details: Vec<Detail> = texts
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(key, value)| (key.into(), sexton_model::text::escape(value.as_bytes())))
+            .collect();
+        if self.main_pid > 0 {
+            details.push(("main_pid".into(), self.main_pid.to_string()));
+        }
+        if self.state_ns > 0 {
+            details.push(("state_monotonic_ns".into(), self.state_ns.to_string()));
+        }
+        details
     }
 
     fn event(&self, at_ns: Option<u64>, fact: &'static Fact, details: Vec<Detail>) -> Note {

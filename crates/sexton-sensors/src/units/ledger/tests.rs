@@ -212,16 +212,25 @@ fn a_listing_shows_what_signals_missed() {
         sub: String::new(),
     };
     let mut ledger = Ledger::new(SINCE_NS);
+    let mut notes = Vec::new();
     let rows = [row("a.mount", "active"), row("b.mount", "active")];
-    assert_eq!(ledger.list(&rows), [""; 0]);
+    assert_eq!(ledger.list(&rows, &mut notes), [""; 0]);
     let rows = [row("a.mount", "active"), row("b.mount", "failed")];
-    assert_eq!(ledger.list(&rows), ["b.mount"]);
+    assert_eq!(ledger.list(&rows, &mut notes), ["b.mount"]);
     assert!(!ledger.is("b.mount", "failed"));
     assert_eq!(ledger.believe(&rows[1]), []);
     assert!(ledger.is("b.mount", "failed"));
     assert_eq!(ledger.counts(), (2, 1));
-    assert_eq!(ledger.list(&rows[..1]), [""; 0]);
+    assert_eq!(ledger.list(&rows[..1], &mut notes), [""; 0]);
     assert_eq!(ledger.counts(), (1, 0));
+    assert_eq!(notes, []);
+    // One that failed before we looked is told at once: nothing else will.
+    ledger.list(&[row("c.mount", "failed")], &mut notes);
+    let [Note::Event { unit, details, .. }] = &notes[..] else {
+        panic!("one event, not {notes:?}")
+    };
+    assert_eq!(&*unit.name, "c.mount");
+    assert!(details.contains(&("active".into(), "failed".into())));
 }
 
 #[test]

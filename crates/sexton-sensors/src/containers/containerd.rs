@@ -1,0 +1,495 @@
+//! Follows containerd by its own services: events of all namespaces, and at the beginning
+//! what there is. That covers `ctr`, `nerdctl` and the containers of Kubernetes alike;
+//! those of Docker are left to Docker, which knows their names.
+//!
+//! containerd keeps no events. What ended shortly before is known only as long as its
+//! task is not deleted, which most clients do at once.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use prost::Message;
+
+use super::api::{Happening, Identity, Listed, What, identity, plain};
+use super::client::Trouble;
+use super::grpc::{Call, Came, Method};
+use super::session::{Told, Worker};
+
+const VERSION: &str = "/containerd.services.version.v1.Version/Version";
+const SUBSCRIBE: &str = "/containerd.services.events.v1.Events/Subscribe";
+const NAMESPACES: &str = "/containerd.services.namespaces.v1.Namespaces/List";
+const CONTAINERS: &str = "/containerd.services.containers.v1.Containers/ListStream";
+const CONTAINER: &str = "/containerd.services.containers.v1.Containers/Get";
+const TASKS: &str = "/containerd.services.tasks.v1.Tasks/List";
+
+/// The namespace of Docker. It names no images there.
+const OF_DOCKER: &str = "moby";
+
+/// Kubernetes tells of thousands of probes that run inside containers; these few topics
+/// are all that is subscribed to.
+const TOPICS: [&str; 5] = [
+    "/containers/create",
+    "/containers/delete",
+    "/tasks/start",
+    "/tasks/oom",
+    "/tasks/exit",
+];
+
+/// Containers whose names are kept.
+const KNOWN_LIMIT: usize = 10_000;
+
+/// Namespaces that are looked into; each is a tenant, and a node has a few.
+const NAMESPACES_LIMIT: usize = 64;
+
+// The messages, with just the fields that are read. Source: api/ of containerd 1.6.
+
+#[derive(Clone, PartialEq, Message)]
+struct Empty {}
+
+#[derive(Clone, PartialEq, Message)]
+struct VersionAnswer {
+    #[prost(string, tag = "1")]
+    version: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Filters {
+    #[prost(string, repeated, tag = "1")]
+    filters: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct NamespacesAnswer {
+    #[prost(message, repeated, tag = "1")]
+    namespaces: Vec<Namespace>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Namespace {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ById {
+    #[prost(string, tag = "1")]
+    id: String,
+}
+
+/// The answer for one, and each of a listing.
+#[derive(Clone, PartialEq, Message)]
+struct ContainerAnswer {
+    #[prost(message, optional, tag = "1")]
+    container: Option<Container>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Container {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(map = "string, string", tag = "2")]
+    labels: HashMap<String, String>,
+    #[prost(string, tag = "3")]
+    image: String,
+    #[prost(message, optional, tag = "8")]
+    created_at: Option<Timestamp>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Timestamp {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TasksAnswer {
+    #[prost(message, repeated, tag = "1")]
+    tasks: Vec<Task>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Task {
+    // Field 1, the container's id, is left empty by servers; the task has the same.
+    #[prost(string, tag = "2")]
+    id: String,
+    #[prost(int32, tag = "4")]
+    status: i32,
+    #[prost(uint32, tag = "9")]
+    exit_status: u32,
+    #[prost(message, optional, tag = "10")]
+    exited_at: Option<Timestamp>,
+}
+
+const RUNNING: i32 = 2;
+const STOPPED: i32 = 3;
+const PAUSED: i32 = 4;
+const PAUSING: i32 = 5;
+
+#[derive(Clone, PartialEq, Message)]
+struct Envelope {
+    #[prost(message, optional, tag = "1")]
+    timestamp: Option<Timestamp>,
+    #[prost(string, tag = "2")]
+    namespace: String,
+    #[prost(string, tag = "3")]
+    topic: String,
+    #[prost(message, optional, tag = "4")]
+    event: Option<Any>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Any {
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// `TaskStart` and `TaskOOM`, of which only the container's id is read.
+type OfContainer = ById;
+
+#[derive(Clone, PartialEq, Message)]
+struct ContainerCreate {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(string, tag = "2")]
+    image: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TaskExit {
+    #[prost(string, tag = "1")]
+    container_id: String,
+    #[prost(string, tag = "2")]
+    id: String,
+    #[prost(uint32, tag = "4")]
+    exit_status: u32,
+    #[prost(message, optional, tag = "5")]
+    exited_at: Option<Timestamp>,
+}
+
+impl Timestamp {
+    /// None before 1970, and for what is no time at all.
+    fn ns(&self) -> Option<u64> {
+        let seconds = u64::try_from(self.seconds).ok()?;
+        let nanos = u64::try_from(self.nanos).ok()?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(nanos)
+    }
+}
+
+/// Which version answers.
+pub(super) fn version(socket: &Path, within: Duration) -> Result<String, Trouble> {
+    let method = Method {
+        socket,
+        path: VERSION,
+        namespace: "",
+    };
+    let answer: VersionAnswer = method.ask(&Empty {}, within)?;
+    Ok(format!("containerd {}", plain(&answer.version)))
+}
+
+/// Tells what ended since then and was kept, what there is, and what happens from now on.
+pub(super) fn follow(worker: &Worker, since_wall_ns: u64) -> Result<(), Trouble> {
+    let mut follower = Follower {
+        worker,
+        known: HashMap::new(),
+    };
+    let mut stream = worker.asking(|| follower.subscribe())?;
+    worker.asking(|| follower.look(since_wall_ns))?;
+    // The subscription may have begun after the first look: containerd does not say.
+    let mut second_look = Some(Instant::now() + worker.pace.tick);
+    let mut heard = Instant::now();
+    while !worker.is_over() {
+        if second_look.is_some_and(|at| Instant::now() >= at) {
+            worker.asking(|| follower.look(since_wall_ns))?;
+            second_look = None;
+        }
+        match stream.next(Instant::now() + worker.pace.tick)? {
+            Came::Message(envelope) => {
+                heard = Instant::now();
+                follower.take(&envelope)?;
+            }
+            Came::End => return Err(Trouble::Ended),
+            // No events and no daemon look alike until it is asked.
+            Came::Nothing if heard.elapsed() > worker.pace.silence => {
+                worker.asking(|| version(&worker.socket, worker.pace.answer))?;
+                heard = Instant::now();
+            }
+            Came::Nothing => {}
+        }
+    }
+    Ok(())
+}
+
+struct Follower<'w> {
+    worker: &'w Worker,
+    /// By namespace and id: an event tells no more of its container.
+    known: HashMap<(String, String), Identity>,
+}
+
+impl Follower<'_> {
+    fn subscribe(&self) -> Result<Call, Trouble> {
+        let filter = |topic| format!("topic==\"{topic}\",namespace!={OF_DOCKER}");
+        let filters = TOPICS.iter().map(filter).collect();
+        self.method(SUBSCRIBE, "")
+            .call(&Filters { filters }, self.worker.pace.answer)
+    }
+
+    fn method<'m>(&'m self, path: &'m str, namespace: &'m str) -> Method<'m> {
+        Method {
+            socket: &self.worker.socket,
+            path,
+            namespace,
+        }
+    }
+
+    /// Tells what there is.
+    fn look(&mut self, since_wall_ns: u64) -> Result<(), Trouble> {
+        let answer: NamespacesAnswer = self
+            .method(NAMESPACES, "")
+            .ask(&Empty {}, self.worker.pace.answer)?;
+        let names = answer
+            .namespaces
+            .into_iter()
+            .map(|namespace| namespace.name);
+        let mut names: Vec<String> = names.filter(|name| name != OF_DOCKER).collect();
+        if names.len() > NAMESPACES_LIMIT {
+            let n = names.len() - NAMESPACES_LIMIT;
+            let why = format!("{n} namespaces over {NAMESPACES_LIMIT} are not looked into");
+            self.worker.tell(Told::Garbled(why));
+            names.truncate(NAMESPACES_LIMIT);
+        }
+        let (mut past, mut list) = (Vec::new(), Vec::new());
+        for name in &names {
+            self.look_into(name, since_wall_ns, &mut past, &mut list)?;
+        }
+        self.worker.tell(Told::Past(past));
+        self.worker.tell(Told::Listed(list));
+        Ok(())
+    }
+
+    fn look_into(
+        &mut self,
+        namespace: &str,
+        since_wall_ns: u64,
+        past: &mut Vec<Happening>,
+        list: &mut Vec<Listed>,
+    ) -> Result<(), Trouble> {
+        let mut created = self.containers(namespace)?;
+        let answer: TasksAnswer = self
+            .method(TASKS, namespace)
+            .ask(&Empty {}, self.worker.pace.answer)?;
+        for task in answer.tasks {
+            let identity = self.identity(namespace, &task.id);
+            let ended_ns = task.exited_at.as_ref().and_then(Timestamp::ns);
+            match (task.status, ended_ns) {
+                (RUNNING | PAUSED | PAUSING, _) => list.push(Listed {
+                    identity,
+                    is_running: true,
+                    created_ns: created.remove(&task.id),
+                    started_ns: None,
+                }),
+                (STOPPED, Some(wall_ns)) if wall_ns >= since_wall_ns => {
+                    let what = exited(task.exit_status);
+                    past.push(Happening {
+                        identity,
+                        what,
+                        wall_ns,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Gets to know the containers of a namespace, and gives when each was made.
+    fn containers(&mut self, namespace: &str) -> Result<HashMap<String, u64>, Trouble> {
+        let within = self.worker.pace.answer;
+        let until = Instant::now() + within;
+        let mut listing = self.method(CONTAINERS, namespace).call(&Empty {}, within)?;
+        let mut created = HashMap::new();
+        loop {
+            match listing.next::<ContainerAnswer>(until)? {
+                Came::Message(answer) => {
+                    let Some(container) = answer.container else {
+                        continue;
+                    };
+                    let at = container.created_at.as_ref().and_then(Timestamp::ns);
+                    if let Some(at) = at.filter(|_| created.len() < KNOWN_LIMIT) {
+                        created.insert(container.id.clone(), at);
+                    }
+                    self.know(namespace, &container);
+                }
+                Came::End => return Ok(created),
+                Came::Nothing => return Err(Trouble::Silent(within)),
+            }
+        }
+    }
+
+    fn know(&mut self, namespace: &str, container: &Container) -> Identity {
+        let identity = identity_of(namespace, container);
+        if self.known.len() < KNOWN_LIMIT {
+            let key = (namespace.to_owned(), container.id.clone());
+            self.known.insert(key, identity.clone());
+        }
+        identity
+    }
+
+    /// Who that is. One that is gone already keeps its id, which is all that is left.
+    fn identity(&mut self, namespace: &str, id: &str) -> Identity {
+        let key = (namespace.to_owned(), id.to_owned());
+        if let Some(identity) = self.known.get(&key) {
+            return identity.clone();
+        }
+        let answer = self.ask_for(namespace, id);
+        let container = answer.ok().and_then(|answer| answer.container);
+        let container = container.unwrap_or_else(|| Container {
+            id: id.to_owned(),
+            ..Container::default()
+        });
+        self.know(namespace, &container)
+    }
+
+    fn ask_for(&self, namespace: &str, id: &str) -> Result<ContainerAnswer, Trouble> {
+        let question = ById { id: id.to_owned() };
+        let method = self.method(CONTAINER, namespace);
+        let within = self.worker.pace.answer;
+        self.worker.asking(|| method.ask(&question, within))
+    }
+
+    fn take(&mut self, envelope: &Envelope) -> Result<(), Trouble> {
+        match self.read(envelope) {
+            Ok(Some(happening)) => self.worker.tell(Told::Live(Box::new(happening))),
+            Ok(None) => {}
+            Err(why) => self.worker.tell(Told::Garbled(why.to_string())),
+        }
+        Ok(())
+    }
+
+    /// What an event means, if it means anything to us.
+    fn read(&mut self, envelope: &Envelope) -> Result<Option<Happening>, prost::DecodeError> {
+        let namespace = &envelope.namespace;
+        let value = envelope.event.as_ref().map_or(&[][..], |any| &any.value);
+        // A filter is a favour of the daemon, not a promise.
+        if namespace == OF_DOCKER {
+            return Ok(None);
+        }
+        let told_ns = envelope.timestamp.as_ref().and_then(Timestamp::ns);
+        let (id, what, wall_ns) = match envelope.topic.as_str() {
+            "/containers/create" => {
+                self.meet(namespace, ContainerCreate::decode(value)?);
+                return Ok(None);
+            }
+            "/containers/delete" => {
+                let id = ById::decode(value)?.id;
+                self.known.remove(&(namespace.clone(), id));
+                return Ok(None);
+            }
+            "/tasks/start" => (OfContainer::decode(value)?.id, What::Started, told_ns),
+            "/tasks/oom" => (OfContainer::decode(value)?.id, What::OutOfMemory, told_ns),
+            "/tasks/exit" => {
+                let exit = TaskExit::decode(value)?;
+                // The end of a process that was run inside, by a probe for example.
+                if exit.id != exit.container_id {
+                    return Ok(None);
+                }
+                let at = exit.exited_at.as_ref().and_then(Timestamp::ns);
+                (exit.container_id, exited(exit.exit_status), at.or(told_ns))
+            }
+            _ => return Ok(None),
+        };
+        let identity = self.identity(namespace, &id);
+        Ok(wall_ns.map(|wall_ns| Happening {
+            identity,
+            what,
+            wall_ns,
+        }))
+    }
+
+    /// Gets to know a new one before it starts: a short life may be over, and all of it
+    /// deleted, when its start is heard of.
+    fn meet(&mut self, namespace: &str, create: ContainerCreate) {
+        let answer = self.ask_for(namespace, &create.id);
+        let container = answer.ok().and_then(|answer| answer.container);
+        let container = container.unwrap_or(Container {
+            id: create.id,
+            image: create.image,
+            ..Container::default()
+        });
+        self.know(namespace, &container);
+    }
+}
+
+/// A process of containerd ends with the number a shell would show, and 255 also where
+/// containerd itself does not know.
+fn exited(status: u32) -> What {
+    What::Exited {
+        code: Some(status.into()),
+        lived_s: None,
+    }
+}
+
+fn identity_of(namespace: &str, container: &Container) -> Identity {
+    let label = |key: &str| container.labels.get(key).map(|value| plain(value));
+    let identity = identity(&container.id, &container.image, &container.labels);
+    let name = label("io.kubernetes.container.name").or_else(|| label("nerdctl/name"));
+    // Whoever uses `ctr` chooses an id that is a name; Kubernetes does not.
+    let own = (identity.pod.is_none()).then(|| identity.id.clone());
+    Identity {
+        name: name.or(own),
+        namespace: Some(plain(namespace)),
+        ..identity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_name(labels: &[(&str, &str)], expected: Option<&str>) {
+        let labels = labels.iter();
+        let labels = labels.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        let container = Container {
+            id: "ab".into(),
+            labels: labels.collect(),
+            ..Container::default()
+        };
+        let identity = identity_of("n", &container);
+        assert_eq!(identity.name.as_deref(), expected);
+        assert_eq!(identity.namespace.as_deref(), Some("n"));
+    }
+
+    #[test]
+    fn names_come_from_whoever_gave_them() {
+        check_name(&[], Some("ab"));
+        check_name(&[("nerdctl/name", "web")], Some("web"));
+        let pod = ("io.kubernetes.pod.name", "p");
+        check_name(&[pod], None);
+        check_name(&[pod, ("io.kubernetes.container.name", "c")], Some("c"));
+        check_name(&[("nerdctl/name", "a\n")], Some(r"a\012"));
+    }
+
+    #[test]
+    fn times_that_are_none_are_not_told() {
+        let check = |seconds, nanos, expected| {
+            assert_eq!(Timestamp { seconds, nanos }.ns(), expected);
+        };
+        check(2, 5, Some(2_000_000_005));
+        check(-62_135_596_800, 0, None);
+        check(1, -1, None);
+        check(i64::MAX, 0, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Envelope::decode(&bytes[..]);
+            let _ = ContainerAnswer::decode(&bytes[..]);
+            let _ = TasksAnswer::decode(&bytes[..]);
+            let _ = TaskExit::decode(&bytes[..]);
+        }
+    }
+}

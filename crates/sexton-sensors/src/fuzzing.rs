@@ -1,0 +1,12 @@
+//! Doors for the fuzz targets: bytes from outside go the way that a sensor takes them, from
+//! the parser to the records. What comes back is what a reader would be shown.
+
+pub use crate::containers::fuzzing::container_api;
+pub use crate::cores::fuzzing::proc_stat;
+pub use crate::host::fuzzing::descriptions;
+pub use crate::klog::fuzzing::kernel_log_record;
+pub use crate::nics::fuzzing::{driver_statistics, interrupt_files};
+pub use crate::pressure::fuzzing::pressure_file;
+pub use crate::symbols::fuzzing::symbol_table;
+pub use crate::tasks::fuzzing::task_stat;
+pub use crate::units::fuzzing::bus_messages;

@@ -1,0 +1,33 @@
+//! For the fuzz targets.
+
+use std::sync::LazyLock;
+
+use sexton_model::moment::Moment;
+use sexton_model::record::Detail;
+use sexton_model::subject::Subject;
+
+use super::event::{self, Interfaces};
+use super::line::Line;
+use super::sequence::Sequence;
+use super::signatures::Signatures;
+use super::times::Clocks;
+
+static SIGNATURES: LazyLock<Signatures> =
+    LazyLock::new(|| Signatures::load().expect("a test proves that they load"));
+
+/// What is told of a record of `/dev/kmsg`, if its wording is known.
+pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, Vec<Detail>)> {
+    let line = Line::parse(record)?;
+    let mut sequence = Sequence::default();
+    sequence.advance(line.seq);
+    sequence.advance(line.us);
+    let clocks = Clocks {
+        now: Moment::from_ns(1 << 50),
+        awake_ns: 1 << 49,
+        since: (line.level > 3).then(|| Moment::from_ns(1 << 48)),
+    };
+    let (_, error_ns) = clocks.place(line.us);
+    let known = SIGNATURES.find(&line.text)?;
+    let interfaces = Interfaces::default();
+    Some(event::describe(&line, &known, error_ns, || &interfaces))
+}

@@ -1,0 +1,121 @@
+//! Takes the time of reads of a memory statistics file at several places.
+//!
+//! Where a read walks the dying cgroups, it is slow above them and quick beside them. That
+//! comparison, and its growth with the census, is the proof that they cost a reader
+//! anything, whatever the version of the kernel says.
+
+use std::path::{Path, PathBuf};
+
+use sexton_host::cgroup::MemoryHierarchy;
+use sexton_host::{Host, clock};
+use sexton_model::census::{Census, CgroupIx, State};
+use sexton_model::fact::memcg as fact;
+use sexton_model::record::Sink;
+use sexton_model::subject::Subject;
+use sexton_model::text::escape;
+
+use super::host_gap;
+use crate::details::detail;
+
+/// The file that kubelet and its like poll. Never `memory.numa_stat`: on old kernels that
+/// is the very walk that holds a core.
+const FILE: &str = "memory.stat";
+
+/// Reads in a row, of which the least counts: the first after much work pays for what the
+/// kernel put off, and any may be interrupted.
+const READS: u32 = 5;
+
+/// A read that took longer is not repeated: we are not to be what holds the core.
+const ENOUGH_NS: u64 = 20_000_000;
+
+/// Reads the root's file once, as a reader would, and tells the time it took.
+pub(super) fn time_the_root(host: &Host, node: &Subject, out: &mut Sink) -> Option<u64> {
+    let memory = MemoryHierarchy::find(host).ok().flatten()?;
+    match time_once(host, &memory.mount?.join(FILE)) {
+        Ok(ns) => {
+            out.sample(node, &fact::MEMCG_STAT_READ_NS, ns as f64);
+            Some(ns)
+        }
+        Err(error) => {
+            out.gap(node, host_gap(&error));
+            None
+        }
+    }
+}
+
+/// Compares reads of the root's file, a leaf's, and that of a cgroup above dying ones.
+pub(super) fn compare(
+    host: &Host,
+    census: &Census,
+    above: Option<CgroupIx>,
+    first_ns: Option<u64>,
+    out: &mut Sink,
+) {
+    let memory = MemoryHierarchy::find(host).ok().flatten();
+    // Paths of the census are those of the whole hierarchy.
+    let whole = memory.filter(|memory| memory.part == Path::new("/"));
+    let Some(mount) = whole.and_then(|memory| memory.mount) else {
+        return;
+    };
+    let Some(root_ns) = least(host, &mount.join(FILE), first_ns) else {
+        return;
+    };
+    let mut details = vec![detail("file", FILE)];
+    details.extend(first_ns.map(|ns| detail("root_first_ns", ns)));
+    details.push(detail("root_ns", root_ns));
+    let leaf = leaf(census);
+    let leaf_ns = leaf.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
+    if let (Some(leaf), Some(ns)) = (leaf, leaf_ns) {
+        details.push(detail("leaf", escape(&census.tree.path(leaf))));
+        details.push(detail("leaf_ns", ns));
+    }
+    let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
+    let above_ns = above.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
+    if let (Some(above), Some(ns)) = (above, above_ns) {
+        details.push(detail("ancestor", escape(&census.tree.path(above))));
+        details.push(detail("ancestor_dying", census.dying_below(above)));
+        details.push(detail("ancestor_ns", ns));
+    }
+    details.extend(census.counts.dying.map(|n| detail("dying", n)));
+    out.event(out.now(), &Subject::node(), &fact::MEMCG_READS, details);
+}
+
+/// A live cgroup with nothing below it; one in use if there is one.
+fn leaf(census: &Census) -> Option<CgroupIx> {
+    let leaves = census.tree.iter().filter(|(_, cgroup)| {
+        cgroup.state == State::Live && cgroup.parent.is_some() && !cgroup.has_children
+    });
+    let mut leaves = leaves.peekable();
+    let any = leaves.peek().map(|(ix, _)| *ix);
+    let used = leaves
+        .find(|(_, cgroup)| cgroup.populated)
+        .map(|(ix, _)| ix);
+    used.or(any)
+}
+
+fn file_of(mount: &Path, census: &Census, ix: CgroupIx) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let path = census.tree.path(ix);
+    let below = path.strip_prefix(b"/").unwrap_or(&path);
+    mount.join(std::ffi::OsStr::from_bytes(below)).join(FILE)
+}
+
+/// The least of several reads; `first` is one that was taken already.
+fn least(host: &Host, path: &Path, first: Option<u64>) -> Option<u64> {
+    let mut least = first;
+    for _ in 0..READS {
+        let ns = time_once(host, path).ok()?;
+        least = Some(least.map_or(ns, |least| least.min(ns)));
+        if ns > ENOUGH_NS {
+            break;
+        }
+    }
+    least
+}
+
+fn time_once(host: &Host, path: &Path) -> Result<u64, sexton_host::HostError> {
+    let began = clock::now();
+    host.read(path)?;
+    let took = clock::now().since(began);
+    Ok(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,212 @@
+//! Which cgroups are stopped because their CPU quota is used up.
+//!
+//! Source: `cpu.stat` of the cgroups that have a quota, which are chosen anew every minute.
+//! Looks four levels deep, where the containers of pods are, and at a bounded number of
+//! directories.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sexton_host::{Host, HostError};
+use sexton_model::fact::pressure as fact;
+use sexton_model::moment::Moment;
+use sexton_model::record::Sink;
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
+
+/// How often quotas are looked at: a period is a tenth of a second, a tenth of a share of
+/// fifty is told well enough.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How often the cgroups to watch are chosen anew.
+const SURVEY_EVERY: Duration = Duration::from_secs(60);
+
+/// Cgroups that are looked at, and those of them that are watched.
+///
+/// Chosen: a node of 110 pods, the default of a kubelet, has about 500.
+const MAX_LOOKED_AT: usize = 512;
+const MAX_WATCHED: usize = 64;
+
+/// How deep: `kubepods.slice/…-burstable.slice/…-pod.slice/cri-….scope`.
+const MAX_DEPTH: usize = 4;
+
+/// What `cpu.stat` says of a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Periods {
+    n: u64,
+    n_throttled: u64,
+}
+
+/// Watches quotas.
+pub(super) struct Throttle {
+    mount: Option<PathBuf>,
+    watched: Vec<(PathBuf, Subject, Periods)>,
+    looked: Option<Moment>,
+    surveyed: Option<Moment>,
+}
+
+impl Throttle {
+    /// Of the hierarchy that has the CPU controller: v1's, or v2's.
+    pub(super) fn new(host: &Host) -> Self {
+        let v1 = |mount: &&sexton_host::mounts::Mount| {
+            mount.fs_type == "cgroup" && mount.has_option("cpu")
+        };
+        let found = host.mounts().iter().find(v1);
+        let found = found.or_else(|| host.mounts().of_type("cgroup2"));
+        Self {
+            mount: found.map(|mount| mount.point.clone()),
+            watched: Vec::new(),
+            looked: None,
+            surveyed: None,
+        }
+    }
+
+    /// Looks, if it is time to.
+    pub(super) fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let is_due =
+            |last: Option<Moment>, every| last.is_none_or(|at| out.now().since(at) >= every);
+        if !is_due(self.looked, EVERY) {
+            return;
+        }
+        let must_survey = is_due(self.surveyed, SURVEY_EVERY);
+        self.looked = Some(out.now());
+        self.tell(host, out);
+        if must_survey {
+            self.survey(host, out);
+        }
+    }
+
+    fn tell(&mut self, host: &Host, out: &mut Sink) {
+        self.watched.retain_mut(|(path, subject, before)| {
+            let Ok(now) = periods(host, path) else {
+                // It ended, which is no gap: there is nothing left to see.
+                return false;
+            };
+            let n = now.n.saturating_sub(before.n);
+            let n_throttled = now.n_throttled.saturating_sub(before.n_throttled);
+            *before = now;
+            if n > 0 {
+                let ratio = (n_throttled as f64 / n as f64).min(1.0);
+                out.sample(subject, &fact::CPU_THROTTLED_RATIO, ratio);
+            }
+            true
+        });
+    }
+
+    fn survey(&mut self, host: &Host, out: &mut Sink) {
+        let Some(mount) = self.mount.clone() else {
+            return;
+        };
+        self.surveyed = Some(out.now());
+        let Ok(directories) = directories(host, &mount) else {
+            return;
+        };
+        let n_directories = directories.len();
+        let mut n_unread = n_directories;
+        let mut found = Vec::new();
+        for directory in directories {
+            if let Ok(periods) = periods(host, &directory) {
+                n_unread -= 1;
+                if periods.n > 0 {
+                    found.push((directory, periods));
+                }
+            }
+        }
+        if n_unread > n_directories / 2 {
+            // The hierarchy has no controller of CPU time: nothing is known.
+            return;
+        }
+        let node = Subject::node();
+        out.sample(&node, &fact::CPU_QUOTA_CGROUPS, found.len() as f64);
+        found.sort_by(|a, b| {
+            b.1.n_throttled
+                .cmp(&a.1.n_throttled)
+                .then_with(|| a.0.cmp(&b.0))
+        });
+        found.truncate(MAX_WATCHED);
+        let known = std::mem::take(&mut self.watched);
+        for (directory, periods) in found {
+            let before = known.iter().find(|(path, ..)| *path == directory);
+            let before = before.map_or(periods, |(_, _, before)| *before);
+            let subject = subject(&mount, &directory);
+            self.watched.push((directory, subject, before));
+        }
+    }
+}
+
+/// The directories below `mount`, nearest first. `Err` when not even those can be listed.
+fn directories(host: &Host, mount: &Path) -> Result<Vec<PathBuf>, HostError> {
+    let mut all = Vec::new();
+    let mut level = list(host, mount)?;
+    for _ in 0..MAX_DEPTH {
+        level.truncate(MAX_LOOKED_AT.saturating_sub(all.len()));
+        let below = level
+            .iter()
+            .flat_map(|directory| list(host, directory).unwrap_or_default());
+        let below: Vec<PathBuf> = below.take(MAX_LOOKED_AT).collect();
+        all.append(&mut level);
+        level = below;
+    }
+    Ok(all)
+}
+
+fn list(host: &Host, directory: &Path) -> Result<Vec<PathBuf>, HostError> {
+    let entries = host
+        .list(directory)?
+        .into_iter()
+        .filter(|entry| entry.is_dir);
+    Ok(entries.map(|entry| directory.join(entry.name)).collect())
+}
+
+fn periods(host: &Host, directory: &Path) -> Result<Periods, HostError> {
+    Ok(parse(&host.read_text(directory.join("cpu.stat"))?))
+}
+
+/// A file without periods is one of a cgroup without a quota.
+fn parse(stat: &str) -> Periods {
+    let value = |key: &str| {
+        let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+        let found = lines.find(|(name, _)| *name == key);
+        found
+            .and_then(|(_, value)| value.trim().parse().ok())
+            .unwrap_or(0)
+    };
+    Periods {
+        n: value("nr_periods"),
+        n_throttled: value("nr_throttled"),
+    }
+}
+
+fn subject(mount: &Path, directory: &Path) -> Subject {
+    let below = directory.strip_prefix(mount).unwrap_or(directory);
+    let path = Path::new("/").join(below);
+    Subject::new(
+        SubjectKind::Cgroup,
+        escape(path.as_os_str().as_encoded_bytes()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(stat: &str, n: u64, n_throttled: u64) {
+        assert_eq!(parse(stat), Periods { n, n_throttled }, "{stat:?}");
+    }
+
+    #[test]
+    fn both_forms_are_read() {
+        check(
+            "nr_periods 20\nnr_throttled 7\nthrottled_time 12345\n",
+            20,
+            7,
+        );
+        check(
+            "usage_usec 5\nuser_usec 2\nnr_periods 9\nnr_throttled 1\nthrottled_usec 4\n",
+            9,
+            1,
+        );
+        check("usage_usec 5\n", 0, 0);
+        check("nr_periods x\nnr_throttled\n\u{0}", 0, 0);
+    }
+}

@@ -1,0 +1,358 @@
+//! Samples what every core runs: who, where in the kernel and in the program, on which core,
+//! at which nanosecond.
+//!
+//! Source: a BPF program on a timer of each core. Samples go to the recording one by one, in
+//! tables of their own; records tell only who had the most kernel time.
+//! Blind to: code that runs with interrupts off, which is sampled where they come on again;
+//! callers above code without frame pointers; functions of stripped programs; names in
+//! processes that end within a quarter of a second.
+//! Overhead: `docs/overhead.md#stacks`.
+
+mod busiest;
+mod demangle;
+mod elf;
+mod files;
+mod homes;
+mod kernel;
+mod perf_map;
+mod place;
+mod pointers;
+mod programs;
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use sexton_bpf::prog::stacks::{Options, Sample, State, Watch};
+use sexton_host::{Host, machine, process};
+use sexton_model::fact::stack as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::Sink;
+use sexton_model::sight::Sight;
+use sexton_model::stack::{CoreState, StackSample};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
+
+use crate::{Sensor, SensorSpec, bpf};
+use busiest::{Busiest, Seen};
+use homes::Homes;
+use kernel::Kernel;
+use place::{Batch, Place};
+use programs::Programs;
+
+/// What the sensor is called.
+pub const NAME: &str = "stacks";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "what every core runs, sampled: functions of kernel and programs",
+    emits: &[
+        &fact::PROCESS_ON_CORE,
+        &fact::STACK_SAMPLES,
+        &fact::STACK_SAMPLES_LOST,
+    ],
+    every: Duration::from_millis(250),
+    deadline: Duration::from_secs(5),
+    examine,
+    open,
+};
+
+/// Samples a second on each core that can be asked for.
+pub const RATES_HZ: RangeInclusive<u32> = 1..=999;
+
+/// Not a round number, so that what happens a hundred times a second is not always, or
+/// never, seen.
+pub const DEFAULT_RATE_HZ: u32 = 99;
+
+/// Until a sensor is opened; settings of one sensor have no place in its spec.
+static RATE_HZ: AtomicU32 = AtomicU32::new(DEFAULT_RATE_HZ);
+
+/// Sets how many samples a second sensors opened from now on take on each core. Rates out
+/// of range are brought into it.
+pub fn set_rate(hz: u32) {
+    let hz = hz.clamp(*RATES_HZ.start(), *RATES_HZ.end());
+    RATE_HZ.store(hz, Ordering::Relaxed);
+}
+
+/// What the software clock of a core is called by `perf`.
+const EVENT: &str = "cpu-clock";
+
+/// Samples that one poll takes at most.
+const MAX_DRAINED: usize = 1 << 16;
+/// Samples must find room even when a poll is late: it may have to read the symbols of a
+/// large program from a slow disk.
+const ROOM: Duration = Duration::from_secs(3);
+/// How often cores that came or went are looked for, and counts are told.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Names of threads that are kept; beyond that all are forgotten.
+const MAX_COMMS: usize = 4096;
+
+fn load(host: &Host) -> Result<(Watch, Options), Gap> {
+    if let Some(gap) = bpf::refusal(NAME, host) {
+        return Err(gap);
+    }
+    let n_cores =
+        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
+    let options = Options {
+        n_cores,
+        hz: RATE_HZ.load(Ordering::Relaxed),
+        room: ROOM,
+    };
+    let watch = Watch::load(options);
+    let watch = watch.map_err(|error| bpf::gap(NAME, host, &error, "sudo sexton record"))?;
+    Ok((watch, options))
+}
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const WHAT: &str = "samples of every core";
+    let can = load(host).and_then(|_| {
+        let first = machine::online_cpus(host)
+            .ok()
+            .and_then(|cpus| cpus.first().copied());
+        Watch::may_sample(first.unwrap_or(0)).map_err(|error| refused(&error))
+    });
+    if let Err(gap) = can {
+        return vec![bpf::blind(WHAT, gap)];
+    }
+    let shows = "BPF on each core's software clock; kernel and user stacks by frame pointers";
+    vec![
+        Sight::sees(WHAT, shows),
+        kernel_names(host),
+        pointers::examine(host),
+    ]
+}
+
+fn kernel_names(host: &Host) -> Sight {
+    const WHAT: &str = "kernel functions";
+    let own = sexton_host::clock::now();
+    let mut kernel = Kernel::new();
+    // Any address will do: the table is read for the first one.
+    kernel.place(host, u64::MAX, own);
+    if kernel.is_hidden() {
+        let gap = hidden();
+        return bpf::blind(WHAT, gap);
+    }
+    Sight::sees(
+        WHAT,
+        "/proc/kallsyms: the kernel, its modules, BPF programs",
+    )
+}
+
+fn hidden() -> Gap {
+    let text = "the kernel hides its addresses (/proc/kallsyms), so its functions have no names";
+    Gap::new(NAME, Why::Denied, text)
+        .with_remedy("run as root with CAP_SYSLOG, or: sysctl kernel.kptr_restrict=0")
+}
+
+fn refused(error: &std::io::Error) -> Gap {
+    let text = format!("no core lets itself be sampled: {error}");
+    Gap::new(NAME, Why::Denied, text)
+        .with_remedy("allow perf_event_open: seccomp, or kernel.perf_event_paranoid, stops it")
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    let (watch, options) = load(host)?;
+    let mut stacks = Stacks {
+        watch,
+        period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
+        kernel: Kernel::new(),
+        programs: process::numbers_are_the_kernels(host).then(Programs::new),
+        homes: Homes::default(),
+        busiest: Busiest::new(options.period()),
+        comms: HashMap::new(),
+        event: EVENT.into(),
+        looked_at: None,
+        n_lost: 0,
+        told_once: false,
+    };
+    let refusals = stacks.follow_cores(host);
+    match refusals.into_iter().next() {
+        Some((_, error)) if stacks.watch.cores().is_empty() => Err(refused(&error)),
+        _ => Ok(Box::new(stacks)),
+    }
+}
+
+/// The sensor.
+struct Stacks {
+    watch: Watch,
+    period_ns: u64,
+    kernel: Kernel,
+    /// `None` where the kernel's numbers of processes are not ours.
+    programs: Option<Programs>,
+    homes: Homes,
+    busiest: Busiest,
+    comms: HashMap<Vec<u8>, Arc<str>>,
+    event: Arc<str>,
+    looked_at: Option<Moment>,
+    /// Losses that have been told.
+    n_lost: u64,
+    /// What is blind for good has been told.
+    told_once: bool,
+}
+
+impl Sensor for Stacks {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let mut samples = Vec::new();
+        let malformed = self.watch.drain(MAX_DRAINED, |sample| samples.push(sample));
+        // What is mapped is asked for before any name, which takes longer: some processes
+        // are about to end.
+        if let Some(programs) = &mut self.programs {
+            for sample in samples.iter().filter(|sample| !sample.user.is_empty()) {
+                programs.know(host, (sample.pid, sample.mm), out.now());
+            }
+        }
+        let mut batch = Batch::default();
+        for sample in &samples {
+            self.keep(host, sample, &mut batch, out.now());
+        }
+        if let Some(batch) = batch.finish() {
+            out.stacks(batch);
+        }
+        if malformed > 0 {
+            let text = format!("{malformed} samples of the BPF program made no sense");
+            out.gap(&Subject::node(), Gap::new(NAME, Why::Bug, text));
+        }
+        let due = |last: Moment| out.now().since(last) >= LOOK_EVERY;
+        if self.looked_at.is_none_or(due) {
+            self.looked_at = Some(out.now());
+            self.look(host, out);
+        }
+        self.busiest.tell(out);
+    }
+}
+
+impl Stacks {
+    fn keep(&mut self, host: &Host, sample: &Sample, batch: &mut Batch, now: Moment) {
+        let comm = self.comm(&sample.comm);
+        let cgroup = self.homes.path(host, sample.cgroup_id, sample.pid);
+        let kernel = self.kernel_places(host, &sample.kernel, now);
+        let user = match &mut self.programs {
+            Some(programs) if !sample.user.is_empty() => {
+                programs.places(host, (sample.pid, sample.mm), &sample.user, now)
+            }
+            _ => Vec::new(),
+        };
+        let serves_softirq = || kernel.iter().any(|place| place.is_softirq());
+        let state = match sample.state {
+            State::User => CoreState::User,
+            State::Kernel => CoreState::Kernel,
+            // The idle task has the core, and serves what an interrupt brought.
+            State::Idle if serves_softirq() => CoreState::Kernel,
+            State::Idle => CoreState::Idle,
+        };
+        let kernel = if state == CoreState::Idle {
+            &[][..]
+        } else {
+            &kernel[..]
+        };
+        if sample.pid != 0 {
+            self.busiest.see(Seen {
+                pid: sample.pid,
+                cpu: sample.cpu,
+                comm: &comm,
+                cgroup: cgroup.as_ref(),
+                is_kernel: state == CoreState::Kernel,
+                kernel,
+            });
+        }
+        let outermost_first = user
+            .iter()
+            .rev()
+            .chain(kernel.iter().rev().map(|place| &**place));
+        let stack = batch.stack(outermost_first);
+        let sample = StackSample {
+            at: Moment::from_ns(sample.at_ns),
+            cpu: sample.cpu,
+            pid: sample.pid,
+            tid: sample.tid,
+            comm: batch.name(&comm),
+            cgroup: cgroup.map(|cgroup| batch.name(&cgroup)),
+            state,
+            event: batch.name(&self.event),
+            weight: self.period_ns,
+            stack,
+        };
+        batch.push(sample);
+    }
+
+    fn kernel_places(&mut self, host: &Host, addresses: &[u64], now: Moment) -> Vec<Arc<Place>> {
+        let places = addresses.iter().enumerate().map(|(i, address)| {
+            // A caller's address is where it goes on after the call, which may be the next
+            // function already.
+            let address = if i == 0 {
+                *address
+            } else {
+                address.saturating_sub(1)
+            };
+            self.kernel.place(host, address, now)
+        });
+        places.collect()
+    }
+
+    fn comm(&mut self, comm: &[u8]) -> Arc<str> {
+        if let Some(known) = self.comms.get(comm) {
+            return Arc::clone(known);
+        }
+        if self.comms.len() >= MAX_COMMS {
+            self.comms.clear();
+        }
+        let text: Arc<str> = escape(comm).into();
+        self.comms.insert(comm.to_vec(), Arc::clone(&text));
+        text
+    }
+
+    /// What is done once a second: cores, counts, and what is blind.
+    fn look(&mut self, host: &Host, out: &mut Sink) {
+        for (cpu, error) in self.follow_cores(host) {
+            let text = format!("core {cpu} cannot be sampled: {error}");
+            out.gap(&Subject::cpu(cpu), Gap::new(NAME, Why::Denied, text));
+        }
+        let tally = self.watch.tally();
+        let node = Subject::node();
+        out.sample(&node, &fact::STACK_SAMPLES, tally.n_taken as f64);
+        out.sample(&node, &fact::STACK_SAMPLES_LOST, tally.n_lost as f64);
+        let new = tally.n_lost - self.n_lost;
+        self.n_lost = tally.n_lost;
+        if new > 0 {
+            self.busiest.lose(new);
+            let text = format!("{new} samples of stacks found no room in the ring and are lost");
+            out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
+        }
+        if !self.told_once {
+            self.told_once = true;
+            self.tell_blind(out);
+        }
+    }
+
+    fn tell_blind(&self, out: &mut Sink) {
+        if self.kernel.is_hidden() {
+            out.gap(&Subject::node(), hidden());
+        }
+        if self.programs.is_none() {
+            let text = "we are in a PID namespace: user stacks are not kept, because their \
+                        processes cannot be told";
+            let gap = Gap::new(NAME, Why::Unsupported, text)
+                .with_remedy("run in the host's PID namespace (docker run --pid=host)");
+            out.gap(&Subject::new(SubjectKind::Node, ""), gap);
+        }
+    }
+
+    /// Samples cores that came, and lets go of those that went. Returns those that refuse.
+    fn follow_cores(&mut self, host: &Host) -> Vec<(u32, std::io::Error)> {
+        let Ok(online) = machine::online_cpus(host) else {
+            return Vec::new();
+        };
+        let sampled = self.watch.cores();
+        for gone in sampled.iter().filter(|cpu| !online.contains(cpu)) {
+            self.watch.forget_core(*gone);
+        }
+        let new = online.into_iter().filter(|cpu| !sampled.contains(cpu));
+        let tried = new.map(|cpu| (cpu, self.watch.sample_core(cpu)));
+        tried
+            .filter_map(|(cpu, tried)| Some((cpu, tried.err()?)))
+            .collect()
+    }
+}

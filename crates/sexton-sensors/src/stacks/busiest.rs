@@ -1,0 +1,281 @@
+//! Tells the judge who had the most kernel time on a core, and in which functions.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::moment::Moment;
+use sexton_model::origin::Origin;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text;
+
+use super::place::Place;
+use crate::details::detail;
+
+/// How long an interval is.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// Processes that are told of one interval.
+const MAX_TOLD: usize = 10;
+/// A process with less of a core in the kernel is not told.
+const LEAST_RATIO: f64 = 0.1;
+/// Stacks of an interval that are told apart.
+const MAX_STACKS: usize = 1 << 14;
+/// What is told of a stack, in bytes.
+const MAX_STACK_BYTES: usize = 4096;
+
+/// A sample, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) pid: u32,
+    pub(super) cpu: u32,
+    pub(super) comm: &'a Arc<str>,
+    pub(super) cgroup: Option<&'a Arc<str>>,
+    pub(super) is_kernel: bool,
+    /// Places in the kernel, innermost first.
+    pub(super) kernel: &'a [Arc<Place>],
+}
+
+/// What has been seen in this interval.
+#[derive(Debug)]
+pub(super) struct Busiest {
+    period: Duration,
+    began: Option<Moment>,
+    processes: HashMap<u32, Process>,
+    n_stacks: usize,
+    n_lost: u64,
+}
+
+#[derive(Debug)]
+struct Process {
+    comm: Arc<str>,
+    cgroup: Option<Arc<str>>,
+    /// Samples by core: all, and in the kernel.
+    cores: HashMap<u32, (u64, u64)>,
+    stacks: HashMap<u64, (u64, Vec<Arc<Place>>)>,
+}
+
+impl Busiest {
+    pub(super) fn new(period: Duration) -> Self {
+        Self {
+            period,
+            began: None,
+            processes: HashMap::new(),
+            n_stacks: 0,
+            n_lost: 0,
+        }
+    }
+
+    pub(super) fn see(&mut self, seen: Seen<'_>) {
+        let process = self.processes.entry(seen.pid).or_insert_with(|| Process {
+            comm: Arc::clone(seen.comm),
+            cgroup: None,
+            cores: HashMap::new(),
+            stacks: HashMap::new(),
+        });
+        // A process may execute another program, or move, within the interval.
+        process.comm.clone_from(seen.comm);
+        if let Some(cgroup) = seen.cgroup {
+            process.cgroup = Some(Arc::clone(cgroup));
+        }
+        let core = process.cores.entry(seen.cpu).or_default();
+        core.0 += 1;
+        if !seen.is_kernel {
+            return;
+        }
+        core.1 += 1;
+        let mut hasher = DefaultHasher::new();
+        seen.kernel.hash(&mut hasher);
+        let key = hasher.finish();
+        if let Some((n, _)) = process.stacks.get_mut(&key) {
+            *n += 1;
+        } else if self.n_stacks < MAX_STACKS {
+            self.n_stacks += 1;
+            process.stacks.insert(key, (1, seen.kernel.to_vec()));
+        }
+    }
+
+    pub(super) fn lose(&mut self, n: u64) {
+        self.n_lost += n;
+    }
+
+    /// Ends the interval, if it is time.
+    pub(super) fn tell(&mut self, out: &mut Sink) {
+        let now = out.now();
+        let began = *self.began.get_or_insert(now);
+        let interval = now.since(began);
+        if interval < INTERVAL {
+            return;
+        }
+        let per_core = interval.as_secs_f64() / self.period.as_secs_f64();
+        let mut hot: Vec<(u32, Process)> = self.processes.drain().collect();
+        hot.retain(|(_, process)| process.worst_core().2 as f64 / per_core >= LEAST_RATIO);
+        hot.sort_by_key(|(pid, process)| (u64::MAX - process.worst_core().2, *pid));
+        hot.truncate(MAX_TOLD);
+        for (pid, process) in hot {
+            let subject = Subject::new(SubjectKind::Process, pid.to_string());
+            let mut details = process.details(interval, per_core);
+            if self.n_lost > 0 {
+                details.push(detail("n_lost", self.n_lost));
+            }
+            out.event(now, &subject, &PROCESS_ON_CORE, details);
+        }
+        (self.began, self.n_stacks, self.n_lost) = (Some(now), 0, 0);
+    }
+}
+
+impl Process {
+    /// The core where it had the most kernel time, with its samples there: all, and in the
+    /// kernel.
+    fn worst_core(&self) -> (u32, u64, u64) {
+        let cores = self
+            .cores
+            .iter()
+            .map(|(cpu, (all, kernel))| (*cpu, *all, *kernel));
+        cores
+            .max_by_key(|(cpu, all, kernel)| (*kernel, *all, u32::MAX - cpu))
+            .unwrap_or_default()
+    }
+
+    fn details(&self, interval: Duration, per_core: f64) -> Vec<Detail> {
+        let (cpu, all, kernel) = self.worst_core();
+        let sum = |pick: fn(&(u64, u64)) -> u64| self.cores.values().map(pick).sum::<u64>();
+        let n_kernel = sum(|core| core.1);
+        let ratio = |n: u64| format!("{:.3}", (n as f64 / per_core).min(1.0));
+        let mut details = vec![detail("comm", &self.comm), detail("cpu", cpu)];
+        if let Some(cgroup) = &self.cgroup {
+            details.push(detail("cgroup", cgroup));
+            let path = text::unescape(cgroup);
+            if let Some(unit) = Origin::of(&path).host_unit() {
+                details.push(detail("unit", text::escape(unit.as_bytes())));
+            }
+        }
+        details.extend([
+            detail("samples", sum(|core| core.0)),
+            detail("kernel_samples", n_kernel),
+            detail("interval_ns", interval.as_nanos()),
+            detail("core_ratio", ratio(all)),
+            detail("kernel_ratio", ratio(kernel)),
+        ]);
+        let hottest = self.stacks.values();
+        if let Some((n, stack)) = hottest.max_by_key(|(n, stack)| (*n, stack.len())) {
+            let share = *n as f64 / n_kernel.max(1) as f64;
+            details.push(detail("hot_stack", folded(stack)));
+            details.push(detail("hot_share", format!("{share:.3}")));
+        }
+        details
+    }
+}
+
+/// The functions of a stack, outermost first. What is innermost is kept when it is long.
+fn folded(stack: &[Arc<Place>]) -> String {
+    let mut names = Vec::new();
+    let mut bytes = 0;
+    for place in stack {
+        let name = place.name();
+        bytes += name.len() + 1;
+        if bytes > MAX_STACK_BYTES {
+            break;
+        }
+        names.push(name);
+    }
+    names.reverse();
+    names.join(";")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sexton_model::stack::CodeKind;
+
+    fn place(name: &str) -> Arc<Place> {
+        Arc::new(Place {
+            kind: CodeKind::Kernel,
+            symbol: Some(name.into()),
+            module: None,
+            address: 0,
+        })
+    }
+
+    /// Sees so many samples (pid, cpu, stack innermost first; none: in user space), then ends
+    /// an interval of ten seconds at 100 Hz.
+    fn check(samples: &[(u32, u32, &[&str], u64)], expected: &[&str]) {
+        let mut busiest = Busiest::new(Duration::from_millis(10));
+        let mut out = Sink::new("stacks", Moment::from_ns(1));
+        busiest.tell(&mut out);
+        let (comm, cgroup) = ("kubelet".into(), "/system.slice/kubelet.service".into());
+        for (pid, cpu, stack, n) in samples {
+            let kernel: Vec<Arc<Place>> = stack.iter().map(|name| place(name)).collect();
+            for _ in 0..*n {
+                busiest.see(Seen {
+                    pid: *pid,
+                    cpu: *cpu,
+                    comm: &comm,
+                    cgroup: Some(&cgroup),
+                    is_kernel: !stack.is_empty(),
+                    kernel: &kernel,
+                });
+            }
+        }
+        let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
+        busiest.tell(&mut out);
+        let told: Vec<String> = out
+            .into_records()
+            .iter()
+            .map(|record| {
+                let keys = [
+                    "cpu",
+                    "unit",
+                    "samples",
+                    "kernel_samples",
+                    "core_ratio",
+                    "kernel_ratio",
+                    "hot_stack",
+                    "hot_share",
+                ];
+                let details = keys.map(|key| record.detail(key).unwrap_or("-"));
+                format!("{} {}", record.subject.name, details.join(" "))
+            })
+            .collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn who_had_the_kernel_is_told_with_its_core_and_hottest_stack() {
+        check(
+            &[
+                (
+                    7,
+                    3,
+                    &["mem_cgroup_iter", "memcg_numa_stat_show", "read"],
+                    600,
+                ),
+                (7, 3, &["other", "read"], 200),
+                (7, 3, &[], 100),
+                (7, 1, &["other", "read"], 50),
+                (8, 0, &["write"], 99),
+                (9, 0, &[], 1000),
+                (10, 2, &["write"], 100),
+            ],
+            &[
+                "7 3 kubelet.service 950 850 0.900 0.800 \
+                 read;memcg_numa_stat_show;mem_cgroup_iter 0.706",
+                "10 2 kubelet.service 100 100 0.100 0.100 write 1.000",
+            ],
+        );
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn not_more_than_a_few_are_told() {
+        let stack: &[&str] = &["f"];
+        let samples: Vec<_> = (1..=30).map(|pid| (pid, pid, stack, 200)).collect();
+        let expected: Vec<String> = (1..=10)
+            .map(|pid| format!("{pid} {pid} kubelet.service 200 200 0.200 0.200 f 1.000"))
+            .collect();
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        check(&samples, &expected);
+    }
+}

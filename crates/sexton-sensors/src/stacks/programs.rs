@@ -1,0 +1,260 @@
+//! Names of user addresses: what is mapped where in each process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_host::Host;
+use sexton_host::code::Mapping;
+use sexton_model::moment::Moment;
+use sexton_model::stack::CodeKind;
+use sexton_model::text::escape;
+
+use super::files::{Code, Files};
+use super::perf_map::PerfMap;
+use super::place::Place;
+
+/// Processes that are known; beyond that those not seen lately are forgotten.
+const MAX_PROGRAMS: usize = 512;
+const FORGET_AFTER: Duration = Duration::from_secs(60);
+/// Libraries come and go. An address that is in no mapping has them read again, at most
+/// this often; all are read again after the longer time.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+const READ_AGAIN_ANYWAY: Duration = Duration::from_secs(60);
+/// Mappings of a process that are kept: far more than programs have that run well.
+const MAX_MAPPINGS: usize = 8192;
+
+/// What the code of processes is called.
+#[derive(Debug)]
+pub(super) struct Programs {
+    by_pid: HashMap<u32, Program>,
+    files: Files,
+    modules: HashMap<Vec<u8>, Arc<str>>,
+    gone: Arc<str>,
+    no_file: Arc<str>,
+}
+
+/// One program of one process.
+#[derive(Debug)]
+struct Program {
+    mm: u64,
+    /// Sorted.
+    mappings: Vec<Mapped>,
+    read_at: Moment,
+    seen_at: Moment,
+    perf_map: Option<PerfMap>,
+    perf_map_at: Option<Moment>,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    mapping: Mapping,
+    module: Arc<str>,
+    /// Not asked for yet; asked for and not there; there.
+    code: Option<Option<Arc<Code>>>,
+}
+
+impl Programs {
+    pub(super) fn new() -> Self {
+        Self {
+            by_pid: HashMap::new(),
+            files: Files::default(),
+            modules: HashMap::new(),
+            gone: "[exited]".into(),
+            no_file: "[anon]".into(),
+        }
+    }
+
+    /// Places of a process's addresses, innermost first. A process that ended before we
+    /// could look leaves one place that says so.
+    pub(super) fn places(
+        &mut self,
+        host: &Host,
+        (pid, mm): (u32, u64),
+        addresses: &[u64],
+        now: Moment,
+    ) -> Vec<Place> {
+        self.know(host, (pid, mm), now);
+        let mut places = Vec::with_capacity(addresses.len());
+        for (i, address) in addresses.iter().enumerate() {
+            // A caller's address is where it goes on after the call, which may be the next
+            // function already.
+            let address = if i == 0 {
+                *address
+            } else {
+                address.saturating_sub(1)
+            };
+            let place = self.place(host, pid, address, now);
+            if place.symbol.is_some() || places.last() != Some(&place) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// Sees to it that the mappings of a process are known, if it is still there.
+    pub(super) fn know(&mut self, host: &Host, (pid, mm): (u32, u64), now: Moment) {
+        if let Some(program) = self.by_pid.get_mut(&pid)
+            && program.mm == mm
+        {
+            program.seen_at = now;
+            if now.since(program.read_at) >= READ_AGAIN_ANYWAY {
+                self.read_again(host, pid, now);
+            }
+            return;
+        }
+        self.make_room(now);
+        let program = Program {
+            mm,
+            mappings: self.mappings(host, pid).unwrap_or_default(),
+            read_at: now,
+            seen_at: now,
+            perf_map: None,
+            perf_map_at: None,
+        };
+        self.by_pid.insert(pid, program);
+    }
+
+    fn make_room(&mut self, now: Moment) {
+        if self.by_pid.len() >= MAX_PROGRAMS {
+            self.by_pid
+                .retain(|_, program| now.since(program.seen_at) < FORGET_AFTER);
+        }
+        if self.by_pid.len() >= MAX_PROGRAMS {
+            self.by_pid.clear();
+        }
+        if self.modules.len() >= MAX_MAPPINGS {
+            self.modules.clear();
+        }
+    }
+
+    fn mappings(&mut self, host: &Host, pid: u32) -> Option<Vec<Mapped>> {
+        let mappings = Mapping::read_executable(host, pid).ok()?;
+        let mapped = mappings.into_iter().take(MAX_MAPPINGS).map(|mapping| {
+            let module = if mapping.path.is_empty() {
+                &self.no_file
+            } else {
+                self.modules
+                    .entry(mapping.path.clone())
+                    .or_insert_with_key(|path| escape(path).into())
+            };
+            Mapped {
+                module: Arc::clone(module),
+                mapping,
+                code: None,
+            }
+        });
+        Some(mapped.collect())
+    }
+
+    /// Reads the mappings again; one that is as it was keeps what is known of it.
+    fn read_again(&mut self, host: &Host, pid: u32, now: Moment) {
+        let fresh = self.mappings(host, pid);
+        let Some(program) = self.by_pid.get_mut(&pid) else {
+            return;
+        };
+        program.read_at = now;
+        let Some(mut fresh) = fresh else {
+            return;
+        };
+        for mapped in &mut fresh {
+            let old = program
+                .mappings
+                .iter_mut()
+                .find(|old| old.mapping == mapped.mapping);
+            mapped.code = old.and_then(|old| old.code.take());
+        }
+        program.mappings = fresh;
+    }
+
+    fn place(&mut self, host: &Host, pid: u32, address: u64, now: Moment) -> Place {
+        let unknown = |module: &Arc<str>, address| Place {
+            kind: CodeKind::User,
+            symbol: None,
+            module: Some(Arc::clone(module)),
+            address,
+        };
+        let is_missing = |program: &Program| program.find(address).is_none();
+        let old = |program: &Program| now.since(program.read_at) >= READ_AGAIN;
+        if let Some(program) = self.by_pid.get(&pid)
+            && is_missing(program)
+            && old(program)
+        {
+            self.read_again(host, pid, now);
+        }
+        let Some(program) = self.by_pid.get_mut(&pid) else {
+            return unknown(&self.gone, 0);
+        };
+        if program.mappings.is_empty() {
+            return unknown(&self.gone, 0);
+        }
+        let Some(i) = program.find(address) else {
+            return unknown(&self.no_file, 0);
+        };
+        if !program.mappings[i].mapping.has_file() {
+            return program.place_made(host, (pid, i), address, now);
+        }
+        let mapped = &mut program.mappings[i];
+        let offset = address - mapped.mapping.start + mapped.mapping.offset;
+        let files = &mut self.files;
+        let code = mapped
+            .code
+            .get_or_insert_with(|| files.code(host, (pid, &mapped.mapping), now));
+        let found = code.as_ref().and_then(|code| {
+            let found = code.find(offset)?;
+            Some((found, code.name(host, (pid, &mapped.mapping), found)?))
+        });
+        match found {
+            Some((found, name)) => Place {
+                symbol: Some(name),
+                ..unknown(&mapped.module, found.offset)
+            },
+            None => unknown(&mapped.module, offset),
+        }
+    }
+}
+
+impl Program {
+    fn find(&self, address: u64) -> Option<usize> {
+        let above = self
+            .mappings
+            .partition_point(|mapped| mapped.mapping.start <= address);
+        let i = above.checked_sub(1)?;
+        (address < self.mappings[i].mapping.end).then_some(i)
+    }
+
+    /// A place in code that the program made itself.
+    fn place_made(
+        &mut self,
+        host: &Host,
+        (pid, i): (u32, usize),
+        address: u64,
+        now: Moment,
+    ) -> Place {
+        let find = |map: &Option<PerfMap>| {
+            let (start, name) = map.as_ref()?.find(address)?;
+            Some((start, Arc::clone(name)))
+        };
+        let mut found = find(&self.perf_map);
+        let is_old = self
+            .perf_map_at
+            .is_none_or(|read| now.since(read) >= READ_AGAIN);
+        if found.is_none() && is_old {
+            self.perf_map_at = Some(now);
+            if let Some(new) = PerfMap::read(host, pid, self.perf_map.as_ref()) {
+                self.perf_map = Some(new);
+            }
+            found = find(&self.perf_map);
+        }
+        let (address, symbol) = match found {
+            Some((start, name)) => (start, Some(name)),
+            None => (self.mappings[i].mapping.start, None),
+        };
+        Place {
+            kind: CodeKind::User,
+            symbol,
+            module: Some(Arc::clone(&self.mappings[i].module)),
+            address,
+        }
+    }
+}
