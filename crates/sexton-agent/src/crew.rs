@@ -12,6 +12,7 @@ use sexton_model::fact::sexton::SEXTON_POLL_NS;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
+use sexton_model::stack::StackBatch;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_sensors::{Sensor, SensorSpec};
 
@@ -46,9 +47,18 @@ impl Member {
 /// Sensors at work.
 pub struct Crew {
     posts: Vec<Post>,
-    records: Receiver<Vec<Record>>,
+    hauls: Receiver<Haul>,
+    /// Samples of stacks that were not taken yet; `None` when nobody wants any.
+    stacks: Option<Vec<StackBatch>>,
     stop: Arc<Stop>,
     clock: ClockWatch,
+}
+
+/// What one poll of a sensor has brought.
+#[derive(Default)]
+struct Haul {
+    records: Vec<Record>,
+    stacks: Vec<StackBatch>,
 }
 
 /// One sensor's place in the crew.
@@ -64,17 +74,28 @@ impl Crew {
     /// Puts these sensors to work.
     pub fn start(host: &Arc<Host>, members: &[Member]) -> Self {
         let stop = Arc::new(Stop::default());
-        let (send, records) = sync_channel(WAITING);
+        let (send, hauls) = sync_channel(WAITING);
         let posts = members
             .iter()
             .map(|member| post(*member, host, &send, &stop))
             .collect();
         Self {
             posts,
-            records,
+            hauls,
+            stacks: None,
             stop,
             clock: ClockWatch::default(),
         }
+    }
+
+    /// Has samples of stacks kept from now on; they must be taken after each `collect`.
+    pub fn keep_stacks(&mut self) {
+        self.stacks.get_or_insert_default();
+    }
+
+    /// The samples of stacks that have come in.
+    pub fn take_stacks(&mut self) -> Vec<StackBatch> {
+        self.stacks.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// What came in within this time, and the gaps of sensors that are late.
@@ -83,8 +104,8 @@ impl Crew {
         let mut collected = self.clock.look(clock::now(), clock::wall_ns());
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.records.recv_timeout(left) {
-                Ok(records) => collected.extend(records),
+            match self.hauls.recv_timeout(left) {
+                Ok(haul) => collected.extend(land(haul, &mut self.stacks)),
                 Err(RecvTimeoutError::Timeout) => break,
                 // All have been benched; there is nothing to wait for.
                 Err(RecvTimeoutError::Disconnected) => {
@@ -97,20 +118,25 @@ impl Crew {
         collected
     }
 
-    /// Ends the work and hands over what is left.
+    /// Ends the work and hands over what is left, but for samples of stacks.
     pub fn stop(self) -> Vec<Record> {
+        self.stop_with_stacks().0
+    }
+
+    /// Ends the work and hands over all that is left.
+    pub fn stop_with_stacks(mut self) -> (Vec<Record>, Vec<StackBatch>) {
         self.stop.set();
         let until = Instant::now() + FAREWELL;
         let mut left = Vec::new();
         while Instant::now() < until && self.posts.iter().any(|post| !post.thread.is_finished()) {
-            left.extend(
-                self.records
-                    .recv_timeout(Duration::from_millis(20))
-                    .unwrap_or_default(),
-            );
+            let haul = self.hauls.recv_timeout(Duration::from_millis(20));
+            left.extend(land(haul.unwrap_or_default(), &mut self.stacks));
         }
-        left.extend(self.records.try_iter().flatten());
-        left
+        for haul in self.hauls.try_iter() {
+            left.extend(land(haul, &mut self.stacks));
+        }
+        let stacks = self.take_stacks();
+        (left, stacks)
     }
 
     /// A gap for each sensor that has just passed its deadline.
@@ -176,12 +202,15 @@ impl Stop {
     }
 }
 
-fn post(
-    member: Member,
-    host: &Arc<Host>,
-    send: &SyncSender<Vec<Record>>,
-    stop: &Arc<Stop>,
-) -> Post {
+/// Puts samples of stacks aside, if anyone wants them.
+fn land(haul: Haul, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
+    if let Some(kept) = stacks {
+        kept.extend(haul.stacks);
+    }
+    haul.records
+}
+
+fn post(member: Member, host: &Arc<Host>, send: &SyncSender<Haul>, stop: &Arc<Stop>) -> Post {
     let polling_since = Arc::new(AtomicU64::new(0));
     let shift = Shift {
         member,
@@ -202,7 +231,7 @@ fn post(
 struct Shift {
     member: Member,
     host: Arc<Host>,
-    send: SyncSender<Vec<Record>>,
+    send: SyncSender<Haul>,
     stop: Arc<Stop>,
     polling_since: Arc<AtomicU64>,
 }
@@ -217,7 +246,7 @@ impl Shift {
         let mut next = Instant::now();
         while !self.stop.is_set() {
             match self.poll(sensor.as_mut()) {
-                Ok(records) => self.tell(records),
+                Ok(haul) => self.send(haul),
                 // Benched: a sensor that panicked is in no known state.
                 Err(why) => return self.tell(gap(name, clock::now(), why)),
             }
@@ -227,7 +256,7 @@ impl Shift {
         }
     }
 
-    fn poll(&self, sensor: &mut dyn Sensor) -> Result<Vec<Record>, Gap> {
+    fn poll(&self, sensor: &mut dyn Sensor) -> Result<Haul, Gap> {
         let spec = self.member.spec;
         let began = clock::now();
         let mut out = Sink::new(spec.name, began);
@@ -238,7 +267,10 @@ impl Shift {
             &SEXTON_POLL_NS,
             took.as_nanos() as f64,
         );
-        Ok(out.into_records())
+        Ok(Haul {
+            stacks: out.take_stacks(),
+            records: out.into_records(),
+        })
     }
 
     /// Does some work of the sensor with the clock running; a panic is a gap.
@@ -252,8 +284,15 @@ impl Shift {
     }
 
     fn tell(&self, records: Vec<Record>) {
+        self.send(Haul {
+            records,
+            stacks: Vec::new(),
+        });
+    }
+
+    fn send(&self, haul: Haul) {
         // Nobody collects any more: the work is over.
-        self.send.send(records).ok();
+        self.send.send(haul).ok();
     }
 }
 

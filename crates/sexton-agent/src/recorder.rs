@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use sexton_host::{Host, HostError, clock, machine};
 use sexton_model::gap::Gap;
 use sexton_model::record::{Body, Record};
+use sexton_model::stack::StackBatch;
 use sexton_model::subject::SubjectKind;
 use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
 
@@ -36,6 +37,8 @@ pub enum RecordError {
 pub struct Progress {
     /// Records kept so far.
     pub n_records: u64,
+    /// Samples of stacks kept so far.
+    pub n_samples: u64,
     /// Size of the bundle.
     pub bytes: u64,
     /// Sensors that see nothing now, and why.
@@ -67,7 +70,8 @@ impl Recorder {
         let mut writer =
             BundleWriter::create(folder, limits, node, clock::now()).map_err(RecordError::Store)?;
         keep_raw(host, &mut writer)?;
-        let crew = Crew::start(host, members);
+        let mut crew = Crew::start(host, members);
+        crew.keep_stacks();
         Ok(Self {
             crew,
             writer,
@@ -80,6 +84,8 @@ impl Recorder {
     pub fn step(&mut self, time: Duration) -> Result<&Progress, RecordError> {
         let records = self.crew.collect(time);
         keep(&mut self.writer, &mut self.progress, &records)?;
+        let stacks = self.crew.take_stacks();
+        keep_stacks(&mut self.writer, &mut self.progress, &stacks)?;
         if self.synced.elapsed() >= SYNC_EVERY {
             self.writer.sync(clock::now()).map_err(RecordError::Store)?;
             self.writer
@@ -98,7 +104,9 @@ impl Recorder {
             mut progress,
             ..
         } = self;
-        keep(&mut writer, &mut progress, &crew.stop())?;
+        let (records, stacks) = crew.stop_with_stacks();
+        keep(&mut writer, &mut progress, &records)?;
+        keep_stacks(&mut writer, &mut progress, &stacks)?;
         let summary = writer.finish(clock::now()).map_err(RecordError::Store)?;
         Ok((summary, progress))
     }
@@ -114,6 +122,19 @@ fn keep(
     progress.bytes = writer.bytes();
     for record in records {
         progress.note(record);
+    }
+    Ok(())
+}
+
+fn keep_stacks(
+    writer: &mut BundleWriter,
+    progress: &mut Progress,
+    stacks: &[StackBatch],
+) -> Result<(), RecordError> {
+    for batch in stacks {
+        let kept = writer.append_stacks(&batch.samples, &batch.tables);
+        kept.map_err(RecordError::Store)?;
+        progress.n_samples += batch.samples.len() as u64;
     }
     Ok(())
 }
