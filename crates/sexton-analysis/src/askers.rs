@@ -1,0 +1,377 @@
+//! Who is behind births of cgroups and containers, whoever did the forking.
+//!
+//! Several signs lead there, and each says how strong it is: the path of the cgroup; the
+//! process inside a scope that systemd made; the ancestry of the creator; the program that
+//! asked for a container and ended with it; the image and the name of a container; starts of
+//! a unit in step with the births. Daemons that do what they
+//! are asked are named only when nobody else can be.
+
+mod clients;
+mod process;
+mod ways;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use sexton_model::fact::unit as fact;
+use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::births::{Birth, Births};
+use crate::case::Case;
+use crate::known;
+use crate::lives::{self, Life};
+use crate::origins::Origin;
+
+use clients::Clients;
+pub(crate) use ways::{Sign, Way, confidence};
+
+/// A start of a unit so shortly before a birth is in step with it: docker takes a quarter
+/// of a second to run a container, a loaded one some seconds.
+const IN_STEP: Duration = Duration::from_secs(3);
+
+/// Of the births so many must be in step.
+const IN_STEP_SHARE: f64 = 0.8;
+
+/// Births that lead to one subject.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) subject: Subject,
+    pub(crate) signs: BTreeSet<Sign>,
+    pub(crate) births: Vec<Birth<'a>>,
+    /// Of the births that are containers.
+    pub(crate) images: BTreeSet<&'a str>,
+}
+
+impl Asked<'_> {
+    /// How many were born.
+    pub(crate) fn n(&self) -> u64 {
+        self.births.iter().map(|birth| birth.n).sum()
+    }
+
+    /// Patterns of their paths.
+    pub(crate) fn patterns(&self) -> BTreeSet<&str> {
+        self.births
+            .iter()
+            .map(|birth| birth.pattern.as_str())
+            .collect()
+    }
+}
+
+/// What is known of the node to tell askers by.
+#[derive(Debug)]
+pub(crate) struct Askers<'a> {
+    lives: Vec<Life<'a>>,
+    clients: Clients<'a>,
+    images: HashMap<String, &'a str>,
+    /// Units there are, and the state they were seen in; `None` when no systemd was heard.
+    units: Option<BTreeMap<&'a str, &'a str>>,
+    starts: BTreeMap<&'a str, Vec<Moment>>,
+    /// Whether all were heard who could tell who asked a daemon. Otherwise it is not accused:
+    /// that nobody can be named is then our blindness.
+    may_accuse_daemons: bool,
+}
+
+impl<'a> Askers<'a> {
+    pub(crate) fn new(case: &Case<'a>, origins: &[Origin<'a>]) -> Self {
+        let mut units: BTreeMap<&'a str, &'a str> = BTreeMap::new();
+        for record in case.of(&fact::UNIT_SEEN) {
+            let state = record.detail("active").unwrap_or_default();
+            units.insert(&record.subject.name, state);
+        }
+        let mut starts: BTreeMap<&'a str, Vec<Moment>> = BTreeMap::new();
+        for record in case.of(&fact::UNIT_STARTED) {
+            starts
+                .entry(&record.subject.name)
+                .or_default()
+                .push(record.at);
+            units.insert(&record.subject.name, "active");
+        }
+        let images = origins.iter();
+        let lives: Vec<Life<'a>> = lives::by_image(case).into_values().flatten().collect();
+        Self {
+            clients: Clients::of(case, &lives),
+            lives,
+            images: images
+                .filter_map(|origin| Some((origin.pattern.clone(), origin.image?)))
+                .collect(),
+            units: (!units.is_empty()).then_some(units),
+            starts,
+            may_accuse_daemons: ["containers", "exits", "memcg", "units"]
+                .iter()
+                .all(|sensor| case.heard(sensor)),
+        }
+    }
+
+    /// All births by who is behind them. Starts of a unit's own cgroup are left out: those
+    /// are told by systemd itself.
+    pub(crate) fn of_births(&self, births: &Births<'a>) -> Vec<Asked<'a>> {
+        let mut asked: BTreeMap<Subject, Asked<'a>> = BTreeMap::new();
+        let mut unclaimed: BTreeMap<&str, Vec<Birth<'a>>> = BTreeMap::new();
+        let by_scope = scopes(&births.births);
+        let by_step = self.steps(&births.births);
+        for birth in &births.births {
+            if is_start_of_unit(birth) {
+                continue;
+            }
+            let found = self.of_birth(birth, &by_scope, &by_step);
+            let is_daemon = |signs: &[Sign]| signs.iter().any(|sign| sign.way == Way::Daemon);
+            if !self.may_accuse_daemons && found.as_ref().is_some_and(|found| is_daemon(&found.1)) {
+                continue;
+            }
+            let Some((subject, signs)) = found else {
+                unclaimed
+                    .entry(&birth.pattern)
+                    .or_default()
+                    .push(birth.clone());
+                continue;
+            };
+            self.add(&mut asked, subject, signs, birth.clone());
+        }
+        for (pattern, births) in unclaimed {
+            let (subject, sign) = process::behind(pattern, &births);
+            if sign.way == Way::Daemon && !self.may_accuse_daemons {
+                continue;
+            }
+            for birth in births {
+                self.add(&mut asked, subject.clone(), vec![sign.clone()], birth);
+            }
+        }
+        asked.into_values().collect()
+    }
+
+    fn add(
+        &self,
+        asked: &mut BTreeMap<Subject, Asked<'a>>,
+        subject: Subject,
+        signs: Vec<Sign>,
+        birth: Birth<'a>,
+    ) {
+        let image = self.image(&birth);
+        let one = asked.entry(subject.clone()).or_insert_with(|| Asked {
+            subject,
+            signs: BTreeSet::new(),
+            births: Vec::new(),
+            images: BTreeSet::new(),
+        });
+        one.signs.extend(signs);
+        one.images.extend(image);
+        one.births.push(birth);
+    }
+
+    fn of_birth(
+        &self,
+        birth: &Birth<'a>,
+        by_scope: &HashMap<&str, (&'a str, &'a str)>,
+        by_step: &BTreeMap<&str, &'a str>,
+    ) -> Option<(Subject, Vec<Sign>)> {
+        let unit_subject = |unit: &str| Subject::new(SubjectKind::Unit, unit);
+        if let Some(unit) = birth
+            .unit
+            .filter(|unit| !known::is_between(unit) && is_below(birth.path, unit))
+        {
+            return Some((unit_subject(unit), vec![Sign::path(unit)]));
+        }
+        if let Some((unit, comm)) = by_scope.get(birth.pattern.as_str()) {
+            return Some((unit_subject(unit), vec![Sign::scope(unit, comm)]));
+        }
+        if birth.container.is_some() {
+            let lives: Vec<&Life<'a>> = self.life(birth).into_iter().collect();
+            let found = self.of_containers(self.image(birth), &lives);
+            if found.is_some() {
+                return found;
+            }
+        }
+        match birth.creator_unit {
+            Some(unit) if !known::is_between(unit) => {
+                Some((unit_subject(unit), vec![Sign::ancestry(birth, unit)]))
+            }
+            Some(daemon) => Some(match by_step.get(birth.pattern.as_str()) {
+                Some(unit) => (unit_subject(unit), vec![Sign::in_step(unit)]),
+                None => (unit_subject(daemon), vec![Sign::daemon(birth, daemon)]),
+            }),
+            None => None,
+        }
+    }
+
+    /// Who is behind containers, by client, image, name and starts in step.
+    pub(crate) fn of_containers(
+        &self,
+        image: Option<&str>,
+        lives: &[&Life<'a>],
+    ) -> Option<(Subject, Vec<Sign>)> {
+        let name = lives.iter().find_map(|life| life.name);
+        let mut found: BTreeMap<&str, Vec<Sign>> = BTreeMap::new();
+        if let Some(known) = known::by_container(image, name)
+            && self.may_be(&known.unit)
+        {
+            let sign = Sign::signature(
+                known,
+                image.or(name).unwrap_or_default(),
+                self.units.is_some(),
+            );
+            found.entry(&known.unit).or_default().push(sign);
+        }
+        for unit in self.named_like(image, lives) {
+            let what = name.or(image).unwrap_or_default();
+            found.entry(unit).or_default().push(Sign::name(unit, what));
+        }
+        if let Some((unit, comm)) = self.clients.behind(image, lives) {
+            found
+                .entry(unit)
+                .or_default()
+                .push(Sign::client(unit, comm));
+        }
+        let times: Vec<Moment> = lives.iter().filter_map(|life| life.started).collect();
+        if let Some(unit) = self.in_step(&times) {
+            found.entry(unit).or_default().push(Sign::in_step(unit));
+        }
+        let best = found
+            .into_iter()
+            .max_by_key(|(unit, signs)| (confidence(signs), std::cmp::Reverse(*unit)));
+        if let Some((unit, signs)) = best {
+            return Some((Subject::new(SubjectKind::Unit, unit), signs));
+        }
+        let pod = lives.iter().find_map(|life| life.pod.as_ref())?;
+        let image = lives.first()?.image;
+        Some((
+            Subject::new(SubjectKind::Image, image),
+            vec![Sign::pod(pod)],
+        ))
+    }
+
+    /// Whether a unit can be behind anything: it is there and runs, or nobody could say.
+    fn may_be(&self, unit: &str) -> bool {
+        let Some(units) = &self.units else {
+            return true;
+        };
+        let state = units.get(unit).copied();
+        state.is_some_and(|state| state != "inactive" && state != "failed")
+    }
+
+    /// Units that are there and whose name is that of a container, its image or project,
+    /// plain or as tools that write units for containers make it.
+    fn named_like(&self, image: Option<&str>, lives: &[&Life<'a>]) -> BTreeSet<&'a str> {
+        const FORMS: [(&str, &str); 6] = [
+            ("", ""),
+            ("docker-", ""),
+            ("podman-", ""),
+            ("container-", ""),
+            ("docker-compose@", ""),
+            ("", "-container"),
+        ];
+        let names = lives
+            .iter()
+            .flat_map(|life| [life.name, life.project])
+            .flatten();
+        let stem = image.map(|image| {
+            known::plain_image(image)
+                .rsplit('/')
+                .next()
+                .unwrap_or_default()
+        });
+        let mut found = BTreeSet::new();
+        for name in names.chain(stem).filter(|name| name.len() > 2) {
+            for (before, after) in FORMS {
+                let unit = format!("{before}{name}{after}.service");
+                let units = self.units.as_ref();
+                let known = units.and_then(|units| units.get_key_value(unit.as_str()));
+                found.extend(
+                    known
+                        .map(|(unit, _)| *unit)
+                        .filter(|unit| self.may_be(unit)),
+                );
+            }
+        }
+        found.retain(|unit| !known::is_between(unit));
+        found
+    }
+
+    /// The unit that was started each time something was born.
+    fn in_step(&self, times: &[Moment]) -> Option<&'a str> {
+        if times.len() < 3 {
+            return None;
+        }
+        let share = |starts: &[Moment]| {
+            let is_near = |at: &&Moment| {
+                let last = starts.partition_point(|start| start <= *at);
+                last > 0 && at.since(starts[last - 1]) <= IN_STEP
+            };
+            times.iter().filter(is_near).count() as f64 / times.len() as f64
+        };
+        let fitting = self.starts.iter().filter(|(unit, starts)| {
+            starts.len() >= 3
+                && starts.len() <= 2 * times.len() + 1
+                && !known::is_between(unit)
+                && unit.ends_with(".service")
+        });
+        fitting
+            .map(|(unit, starts)| (share(starts), *unit))
+            .filter(|(share, _)| *share >= IN_STEP_SHARE)
+            .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
+            .map(|(_, unit)| unit)
+    }
+
+    /// Units in step with the births of each pattern.
+    fn steps<'b>(&self, births: &'b [Birth<'a>]) -> BTreeMap<&'b str, &'a str> {
+        let mut times: BTreeMap<&'b str, Vec<Moment>> = BTreeMap::new();
+        for birth in births {
+            times.entry(&birth.pattern).or_default().push(birth.at);
+        }
+        times
+            .into_iter()
+            .filter_map(|(pattern, times)| Some((pattern, self.in_step(&times)?)))
+            .collect()
+    }
+
+    fn life(&self, birth: &Birth<'_>) -> Option<&Life<'a>> {
+        let id = birth.container?;
+        let is_it = |life: &&Life<'a>| life.id.starts_with(id) || id.starts_with(life.id);
+        self.lives.iter().rfind(is_it)
+    }
+
+    fn image(&self, birth: &Birth<'_>) -> Option<&'a str> {
+        birth.container?;
+        let told = self.life(birth).map(|life| life.image);
+        told.or_else(|| self.images.get(&birth.pattern).copied())
+    }
+}
+
+/// Whether a path lies below the directory of a unit.
+fn is_below(path: &str, unit: &str) -> bool {
+    path.rsplit_once('/')
+        .is_some_and(|(above, _)| above.split('/').any(|part| part == unit))
+}
+
+/// Whether systemd made the directory of a unit that has a name of its own: it was started.
+/// Scopes and units with a number are made for somebody.
+fn is_start_of_unit(birth: &Birth<'_>) -> bool {
+    let last = birth.pattern.rsplit('/').next().unwrap_or_default();
+    let is_systemd = birth
+        .makers
+        .first()
+        .is_some_and(|maker| maker.comm == "systemd");
+    let is_unit = birth.unit.is_some() && !is_below(birth.path, birth.unit.unwrap_or_default());
+    let is_slice = last.ends_with(".slice");
+    is_systemd && ((is_unit && !last.contains('<')) || is_slice)
+}
+
+/// Who asked for the scopes of each pattern: what is known of one holds for all alike.
+fn scopes<'a, 'b>(births: &'b [Birth<'a>]) -> HashMap<&'b str, (&'a str, &'a str)> {
+    let mut counts: BTreeMap<(&'b str, (&'a str, &'a str)), u64> = BTreeMap::new();
+    for birth in births {
+        if let Some(asker) = birth.asker {
+            *counts.entry((&birth.pattern, asker)).or_default() += 1;
+        }
+    }
+    let mut most: HashMap<&'b str, ((&'a str, &'a str), u64)> = HashMap::new();
+    for ((pattern, asker), n) in counts {
+        let best = most.entry(pattern).or_insert((asker, n));
+        if n > best.1 {
+            *best = (asker, n);
+        }
+    }
+    most.into_iter()
+        .map(|(pattern, (asker, _))| (pattern, asker))
+        .collect()
+}

@@ -1,0 +1,160 @@
+//! What rules see: records by fact, in an order that does not depend on how they came.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
+
+use sexton_model::fact::Fact;
+use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
+use sexton_model::gap::Gap;
+use sexton_model::moment::Moment;
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::timeline::Timeline;
+
+use crate::policy::Policy;
+use crate::rule::Threshold;
+
+/// The records of a node, laid out for judging.
+#[derive(Debug)]
+pub struct Case<'a> {
+    by_fact: HashMap<&'static str, Vec<&'a Record>>,
+    gaps: Vec<(Moment, &'a Subject, &'a Gap)>,
+    spoke: BTreeSet<&'a str>,
+    window: Option<RangeInclusive<Moment>>,
+    policy: &'a Policy,
+}
+
+impl<'a> Case<'a> {
+    /// Lays out a recording.
+    pub fn new(timeline: &'a dyn Timeline, policy: &'a Policy) -> Self {
+        let mut by_fact: HashMap<&'static str, Vec<&'a Record>> = HashMap::new();
+        let mut spoke = BTreeSet::new();
+        for record in timeline.all() {
+            if let Some(fact) = record.fact() {
+                by_fact.entry(fact.name).or_default().push(record);
+                spoke.insert(speaker(record));
+            }
+        }
+        for records in by_fact.values_mut() {
+            records.sort_by(|a, b| order(a, b));
+        }
+        let mut gaps: Vec<_> = timeline.gaps().collect();
+        gaps.sort_by(|a, b| (a.0, a.1, &a.2.text).cmp(&(b.0, b.1, &b.2.text)));
+        Self {
+            by_fact,
+            gaps,
+            spoke,
+            window: watched(timeline),
+            policy,
+        }
+    }
+
+    /// The time of the watch. Records of what happened before it (the kernel's log, times
+    /// of units) are older.
+    pub fn window(&self) -> Option<RangeInclusive<Moment>> {
+        self.window.clone()
+    }
+
+    /// The last moment of the window: what rules call now.
+    pub fn now(&self) -> Moment {
+        self.window
+            .as_ref()
+            .map_or(Moment::default(), |window| *window.end())
+    }
+
+    /// The records of a fact, in the order of time.
+    pub fn of(&self, fact: &'static Fact) -> &[&'a Record] {
+        self.by_fact.get(fact.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The records of a fact by what they are about, each in the order of time.
+    pub fn by_subject(&self, fact: &'static Fact) -> BTreeMap<&'a Subject, Vec<&'a Record>> {
+        let mut sorted: BTreeMap<&'a Subject, Vec<&'a Record>> = BTreeMap::new();
+        for record in self.of(fact) {
+            sorted.entry(&record.subject).or_default().push(record);
+        }
+        sorted
+    }
+
+    /// The samples of a fact about one thing, in the order of time.
+    pub fn samples<'b>(
+        &'b self,
+        fact: &'static Fact,
+        subject: &'b Subject,
+    ) -> impl DoubleEndedIterator<Item = (Moment, f64)> + 'b {
+        self.of(fact)
+            .iter()
+            .filter(move |record| record.subject == *subject)
+            .filter_map(|record| Some((record.at, record.value()?)))
+    }
+
+    /// The last value of a fact about one thing.
+    pub fn latest(&self, fact: &'static Fact, subject: &Subject) -> Option<f64> {
+        self.samples(fact, subject)
+            .next_back()
+            .map(|(_, value)| value)
+    }
+
+    /// What could not be seen, in the order of time.
+    pub fn gaps(&self) -> &[(Moment, &'a Subject, &'a Gap)] {
+        &self.gaps
+    }
+
+    /// Whether a sensor was at work at all. One that saw nothing happen was.
+    pub fn heard(&self, sensor: &str) -> bool {
+        self.spoke.contains(sensor)
+    }
+
+    /// When a sensor was last asked: what happened afterwards it had no chance to tell.
+    pub fn last_heard(&self, sensor: &str) -> Moment {
+        let polls = self.of(&SEXTON_POLL_NS).iter();
+        let own = polls.filter(|record| *record.subject.name == *sensor);
+        own.map(|record| record.at).max().unwrap_or(self.now())
+    }
+
+    /// Why a sensor was not at work: its own words, or that it was not asked.
+    pub fn why_silent(&self, sensor: &str) -> String {
+        let said = self.gaps.iter().find(|(_, _, gap)| gap.sensor == sensor);
+        match said {
+            Some((_, _, gap)) => gap.text.clone(),
+            None => format!("the sensor {sensor} was not recorded"),
+        }
+    }
+
+    /// The value of a threshold on this node.
+    pub fn limit(&self, threshold: &'static Threshold) -> f64 {
+        self.policy.limit(threshold)
+    }
+}
+
+/// From sexton's own first word to the last record. Where sexton said nothing of itself, all
+/// there is.
+fn watched(timeline: &dyn Timeline) -> Option<RangeInclusive<Moment>> {
+    let span = timeline.span()?;
+    let own = [&SEXTON_WALL_CLOCK_NS, &SEXTON_POLL_NS];
+    let began = own
+        .into_iter()
+        .filter_map(|fact| timeline.of(fact).map(|record| record.at).min())
+        .min();
+    Some(began.unwrap_or(*span.start())..=*span.end())
+}
+
+/// Who speaks: of a poll that ended the sensor that was polled, whoever noted it.
+fn speaker(record: &Record) -> &str {
+    match record.subject.kind {
+        SubjectKind::Sensor => &record.subject.name,
+        _ => record.sensor.as_ref(),
+    }
+}
+
+/// Total, so that no record's place depends on the order they came in.
+fn order(a: &Record, b: &Record) -> std::cmp::Ordering {
+    (a.at, &a.subject, &a.sensor)
+        .cmp(&(b.at, &b.subject, &b.sensor))
+        .then_with(|| match (&a.body, &b.body) {
+            (Body::Sample { value: a, .. }, Body::Sample { value: b, .. }) => a.total_cmp(b),
+            (Body::Event { details: a, .. }, Body::Event { details: b, .. }) => a.cmp(b),
+            // One fact is either measured or happens; both cannot meet here.
+            _ => std::cmp::Ordering::Equal,
+        })
+}

@@ -1,0 +1,63 @@
+//! The kernel killed something for want of memory.
+
+use std::time::Duration;
+
+use sexton_model::diagnosis::Explanation;
+use sexton_model::fact::exit::OOM_VICTIMS;
+use sexton_model::finding::{Evidence, Finding};
+use sexton_model::moment::Moment;
+use sexton_model::subject::Subject;
+
+use super::{any_of, not_seen, plays_a_part, ruled_out};
+use crate::case::Case;
+use crate::figures::{before, times};
+use crate::klog;
+
+const NAME: &str = "oom kill";
+
+/// A kill that is older explains nothing of what happens now.
+const RECENT: Duration = Duration::from_secs(600);
+
+pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation> {
+    if !any_of(
+        findings,
+        &["JOB001", "NIC001", "CPU001", "UNIT001", "UNIT003", "CTR001"],
+    ) {
+        return None;
+    }
+    if !case.heard("klog") && !case.heard("exits") {
+        return not_seen(case, NAME, "klog");
+    }
+    let lines = klog::lines(case, &["oom_kill"]);
+    let mut kills: Vec<Moment> = lines.iter().map(|line| line.at()).collect();
+    let counted: Vec<(Moment, f64)> = case.samples(&OOM_VICTIMS, &Subject::node()).collect();
+    kills.extend(
+        counted
+            .windows(2)
+            .filter(|pair| pair[1].1 > pair[0].1)
+            .map(|pair| pair[1].0),
+    );
+    let recent = kills
+        .iter()
+        .filter(|at| case.now().since(**at) <= RECENT)
+        .count();
+    match (recent, kills.iter().max()) {
+        (0, None) => {
+            let text = "nothing was killed for want of memory, as far as the log goes back";
+            ruled_out(NAME, Evidence::against("klog, exits", text))
+        }
+        (0, Some(last)) => {
+            let text = format!("the last kill was {}", before(case.now(), *last));
+            ruled_out(NAME, Evidence::against("klog, exits", text).at(*last))
+        }
+        (n, Some(last)) => {
+            let text = format!(
+                "the kernel killed for want of memory {}, last {}",
+                times(n),
+                before(case.now(), *last)
+            );
+            plays_a_part(NAME, Evidence::speaks_for("klog, exits", text).at(*last))
+        }
+        (_, None) => None,
+    }
+}

@@ -1,0 +1,54 @@
+//! The hypervisor gave the cores to others.
+
+use sexton_model::diagnosis::Explanation;
+use sexton_model::fact::core::CORE_STEAL_RATIO;
+use sexton_model::finding::{Evidence, Finding};
+
+use super::{any_of, not_seen, plays_a_part, ruled_out};
+use crate::case::Case;
+use crate::figures::percent;
+use crate::span;
+
+const NAME: &str = "steal";
+
+/// Less of a core's time than this starves nothing.
+///
+/// Chosen: a tenth. It stretches a second of work by as much, and a wait of polling no more.
+const MUCH: f64 = 0.1;
+
+pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation> {
+    if !any_of(
+        findings,
+        &["CPU001", "CPU002", "NET001", "NIC001", "KRN001"],
+    ) {
+        return None;
+    }
+    let cores = case.by_subject(&CORE_STEAL_RATIO).into_iter();
+    let worst = cores
+        .filter_map(|(core, records)| {
+            let samples = records.iter();
+            let samples: Vec<_> = samples
+                .filter_map(|record| Some((record.at, record.value()?)))
+                .collect();
+            Some((span::mean(&samples, &[span::EVER])?, core))
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+    let Some((ratio, core)) = worst else {
+        return not_seen(case, NAME, "cores");
+    };
+    let text = format!(
+        "the hypervisor took {} of the time of core {}, the worst one",
+        percent(ratio),
+        core.name
+    );
+    match ratio >= MUCH {
+        true => plays_a_part(
+            NAME,
+            Evidence::speaks_for("cores: /proc/stat", text).value(ratio),
+        ),
+        false => ruled_out(
+            NAME,
+            Evidence::against("cores: /proc/stat", text).value(ratio),
+        ),
+    }
+}

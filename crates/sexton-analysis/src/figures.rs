@@ -1,0 +1,92 @@
+//! Figures as people say them.
+
+use std::time::Duration;
+
+use sexton_model::moment::Moment;
+
+/// `38 us`, `870 ms`, `4.2 s`, `3 min`, `5 h`, `2 days`.
+pub(crate) fn time(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        s if s < 0.001 => format!("{:.0} us", s * 1e6),
+        s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
+        s if s < 9.95 => format!("{s:.1} s"),
+        s if s < 119.5 => format!("{s:.0} s"),
+        s if s < 119.5 * 60.0 => format!("{:.0} min", s / 60.0),
+        s if s < 47.5 * 3600.0 => format!("{:.0} h", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
+}
+
+/// The same, of nanoseconds.
+pub(crate) fn time_ns(ns: f64) -> String {
+    time(Duration::from_nanos(ns.max(0.0) as u64))
+}
+
+/// `97 %`; what is less than one and not nothing keeps a digit.
+pub(crate) fn percent(ratio: f64) -> String {
+    let percent = ratio * 100.0;
+    match percent {
+        p if p > 0.0 && p < 0.95 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+/// `68,440`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// `1 time`, `3 times`.
+pub(crate) fn times(n: usize) -> String {
+    match n {
+        1 => "once".into(),
+        2 => "twice".into(),
+        n => format!("{} times", count(n as u64)),
+    }
+}
+
+/// How long before the end of the window: `2 h before the end of the window`.
+pub(crate) fn before(now: Moment, at: Moment) -> String {
+    format!("{} before the end of the window", time(now.since(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        let check = |seconds: f64, said: &str| {
+            assert_eq!(time(Duration::from_secs_f64(seconds)), said);
+        };
+        check(0.000_012, "12 us");
+        check(0.87, "870 ms");
+        check(4.21, "4.2 s");
+        check(28.0, "28 s");
+        check(200.0, "3 min");
+        check(7_300.0, "2 h");
+        check(864_000.0, "10 days");
+    }
+
+    #[test]
+    fn counts_and_parts_too() {
+        assert_eq!(count(68_440), "68,440");
+        assert_eq!(count(240), "240");
+        assert_eq!(percent(0.967), "97 %");
+        assert_eq!(percent(0.004), "0.4 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(
+            (times(1), times(2), times(3)),
+            ("once".into(), "twice".into(), "3 times".into())
+        );
+    }
+}

@@ -1,0 +1,220 @@
+use sexton_model::gap::Gap;
+use sexton_model::gate::{Tally, worst};
+use sexton_model::record::{Record, Sink};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::timeline::Records;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A node on which all is well.
+struct Node {
+    memory: Tally,
+    units: Result<UnitSurvey, Gap>,
+    records: Vec<Record>,
+    unwanted: Vec<String>,
+    other_runtimes: &'static [&'static str],
+}
+
+fn quiet() -> Node {
+    let mut out = Sink::new("klog", Moment::from_ns(900 * SECOND));
+    out.sample(&Subject::node(), &KLOG_LINES, 400.0);
+    let mut records = out.into_records();
+    let mut out = Sink::new("containers", Moment::from_ns(900 * SECOND));
+    out.sample(&Subject::node(), &CONTAINER_RUNNING, 3.0);
+    records.extend(out.into_records());
+    Node {
+        memory: Tally {
+            total: Some(300),
+            live: Some(Live::Exactly(240)),
+            gaps: Vec::new(),
+        },
+        units: Ok(UnitSurvey {
+            n_units: 150,
+            uptime_seconds: 7200,
+            ..UnitSurvey::default()
+        }),
+        records,
+        unwanted: Vec::new(),
+        other_runtimes: &[],
+    }
+}
+
+impl Node {
+    fn judge(&self, policy: &GatePolicy) -> Vec<Check> {
+        let records = Records::new(self.records.clone());
+        let seen = Seen {
+            memory: &self.memory,
+            units: self.units.as_ref(),
+            records: &records,
+            other_runtimes: self.other_runtimes,
+            unwanted: Some(Ok(&self.unwanted)),
+        };
+        super::super::judge(&seen, policy, &[])
+    }
+
+    /// Expects this of one check, and that all others pass.
+    #[track_caller]
+    fn check(&self, name: &str, passed: Passed, value: Option<f64>) {
+        for check in self.judge(&GatePolicy::default()) {
+            if check.name == name {
+                assert_eq!((check.passed, check.value), (passed, value), "{check:?}");
+                assert!(!check.why.is_empty());
+            } else {
+                assert_eq!(check.passed, Passed::Yes, "{check:?}");
+            }
+        }
+    }
+
+    fn event(&mut self, at_s: u64, class: &str) {
+        let mut out = Sink::new("klog", Moment::from_ns(at_s * SECOND));
+        let details = vec![
+            ("class".into(), class.into()),
+            ("device".into(), "eth0".into()),
+        ];
+        let subject = Subject::new(SubjectKind::Device, "eth0");
+        out.event(out.now(), &subject, &KLOG_EVENT, details);
+        self.records.extend(out.into_records());
+    }
+
+    fn gap(&mut self, sensor: &'static str, why: Why) {
+        let mut out = Sink::new(sensor, Moment::from_ns(900 * SECOND));
+        out.gap(&Subject::node(), Gap::new(sensor, why, "it was not seen"));
+        self.records.retain(|record| record.sensor != sensor);
+        self.records.extend(out.into_records());
+    }
+}
+
+#[test]
+fn a_quiet_node_passes() {
+    let checks = quiet().judge(&GatePolicy::default());
+    assert_eq!(checks.len(), super::super::limits().count());
+    assert_eq!(worst(&checks), Passed::Yes, "{checks:#?}");
+    assert_eq!(worst(&[]), Passed::Unknown);
+}
+
+#[test]
+fn the_founding_incident_does_not_pass() {
+    let mut node = quiet();
+    node.memory.total = Some(68_680);
+    let checks = node.judge(&GatePolicy::default());
+    for name in ["memory_cgroups", "memory_cgroups_per_live"] {
+        let check = checks.iter().find(|check| check.name == name);
+        assert_eq!(check.expect("it is there").passed, Passed::No);
+    }
+}
+
+#[test]
+fn a_ratio_of_few_says_nothing() {
+    let mut node = quiet();
+    (node.memory.total, node.memory.live) = (Some(200), Some(Live::Exactly(20)));
+    node.check("memory_cgroups_per_live", Passed::Yes, Some(10.0));
+    node.memory.total = Some(400);
+    node.check("memory_cgroups_per_live", Passed::No, Some(20.0));
+}
+
+#[test]
+fn a_count_that_was_ended_fails_nothing() {
+    let mut node = quiet();
+    (node.memory.total, node.memory.live) = (Some(800), Some(Live::AtLeast(100)));
+    node.check("memory_cgroups_per_live", Passed::Unknown, Some(8.0));
+    node.memory.live = Some(Live::AtLeast(200));
+    node.check("memory_cgroups_per_live", Passed::Yes, Some(4.0));
+}
+
+#[test]
+fn units_that_failed_or_restart_are_named() {
+    let mut node = quiet();
+    node.units = node.units.map(|units| UnitSurvey {
+        failed: vec!["a.service".into()],
+        ..units
+    });
+    node.check("failed_units", Passed::No, Some(1.0));
+    let mut ignores = GatePolicy::default();
+    ignores.ignored_units.insert("a.service".into());
+    assert_eq!(worst(&node.judge(&ignores)), Passed::Yes);
+    let mut node = quiet();
+    node.units = node.units.map(|units| UnitSurvey {
+        restarts: vec![("b.service".into(), 3), ("ecs.service".into(), 20)],
+        ..units
+    });
+    node.check("restarts_per_hour", Passed::No, Some(10.0));
+}
+
+#[test]
+fn services_that_were_not_asked_may_restart() {
+    let mut node = quiet();
+    node.units = node.units.map(|units| UnitSurvey {
+        n_unasked: 3,
+        ..units
+    });
+    node.check("restarts_per_hour", Passed::Unknown, Some(0.0));
+}
+
+#[test]
+fn the_lines_of_one_reset_count_once() {
+    let mut node = quiet();
+    for (at_s, class) in [
+        (100, "nic_tx_timeout"),
+        (101, "nic_reset"),
+        (300, "nic_reset"),
+        (301, "nic_reset_done"),
+    ] {
+        node.event(at_s, class);
+    }
+    node.check("nic_resets", Passed::No, Some(2.0));
+}
+
+#[test]
+fn counters_speak_where_the_log_is_lost() {
+    let mut node = quiet();
+    node.gap("klog", Why::Lost(7));
+    node.check("nic_resets", Passed::Unknown, Some(0.0));
+    let mut out = Sink::new("nics", Moment::from_ns(900 * SECOND));
+    let queue = Subject::new(SubjectKind::Queue, "eth0/tx-1");
+    out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 0.0);
+    node.records.extend(out.into_records());
+    node.check("nic_resets", Passed::Yes, Some(0.0));
+}
+
+#[test]
+fn starts_of_containers_count_within_a_minute() {
+    let mut node = quiet();
+    for at_s in [100, 850, 860, 870, 880] {
+        let mut out = Sink::new("containers", Moment::from_ns(at_s * SECOND));
+        let details = vec![("image".into(), "agent:1".into())];
+        let subject = Subject::new(SubjectKind::Container, at_s.to_string());
+        out.event(out.now(), &subject, &CONTAINER_STARTED, details);
+        node.records.extend(out.into_records());
+    }
+    node.check("young_containers", Passed::No, Some(4.0));
+}
+
+#[test]
+fn what_is_not_seen_is_unknown() {
+    let mut node = quiet();
+    node.memory = Tally::default();
+    node.units = Err(Gap::new("units", Why::Denied, "systemd did not answer"));
+    node.gap("klog", Why::Denied);
+    node.gap("containers", Why::Denied);
+    let checks = node.judge(&GatePolicy::default());
+    let unknown = checks
+        .iter()
+        .filter(|check| check.passed == Passed::Unknown);
+    assert_eq!(unknown.count(), 6, "{checks:#?}");
+    // No runtime is no trouble: there is nobody to start containers.
+    let mut node = quiet();
+    node.gap("containers", Why::Unsupported);
+    node.check("young_containers", Passed::Yes, Some(0.0));
+    node.other_runtimes = &["containerd"];
+    node.check("young_containers", Passed::Unknown, None);
+}
+
+#[test]
+fn a_check_can_be_skipped() {
+    let mut policy = GatePolicy::default();
+    policy.skipped.insert("nic_resets");
+    let checks = quiet().judge(&policy);
+    assert!(checks.iter().all(|check| check.name != "nic_resets"));
+}

@@ -1,0 +1,96 @@
+//! Judges what was seen. Pure: records in, a diagnosis out; the same records give the same
+//! diagnosis on any machine, in whatever order they come.
+//!
+//! - `rules`: one file per rule, each looks for one trouble by itself;
+//! - `links`: one file per pair of rules that may be cause and effect, each says whether the
+//!   evidence of two findings meets;
+//! - `explanations`: one file per other explanation, ruled out aloud;
+//! - `chain`: findings and links to chains, gravest first;
+//! - `verdict`: what all of it comes to, in one sentence.
+
+mod askers;
+mod births;
+mod case;
+mod chain;
+mod explanations;
+mod figures;
+pub mod gate;
+mod klog;
+mod known;
+mod links;
+mod lives;
+mod nic;
+mod origins;
+mod pile;
+mod policy;
+mod policy_file;
+#[cfg(test)]
+mod properties;
+mod readers;
+mod rule;
+pub mod rules;
+mod span;
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod story;
+#[cfg(test)]
+mod testing;
+mod trend;
+pub mod unit_files;
+mod verdict;
+mod walks;
+
+pub use case::Case;
+pub use policy::{Policy, PolicyError};
+pub use policy_file::{PolicyFile, PolicyFileError};
+pub use rule::{Findings, Rule, Threshold};
+
+use sexton_model::diagnosis::Diagnosis;
+use sexton_model::gap::Gap;
+use sexton_model::timeline::Timeline;
+
+/// Judges a node by what was recorded of it.
+pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
+    let case = Case::new(timeline, policy);
+    let mut findings = Findings::default();
+    for rule in rules::RULES {
+        rule.apply(&case, &mut findings);
+    }
+    let Findings {
+        mut findings,
+        mut not_judged,
+        forecasts,
+    } = findings;
+    findings.sort_by_cached_key(|finding| finding.id());
+    not_judged.sort_by_key(|not_judged| not_judged.code);
+    let (links, separations) = links::find(&case, &findings);
+    let explanations = explanations::weigh(&case, &findings);
+    let chains = chain::chains(&findings, &links);
+    let summary = verdict::of(&findings, &links, &chains, &not_judged);
+    Diagnosis {
+        window: case.window(),
+        state: summary.state,
+        headline: summary.headline,
+        confidence: summary.confidence,
+        chains,
+        findings,
+        links,
+        separations,
+        explanations,
+        forecasts,
+        not_judged,
+        gaps: distinct_gaps(&case),
+    }
+}
+
+/// Each gap once, however often it was told.
+fn distinct_gaps(case: &Case<'_>) -> Vec<Gap> {
+    let mut gaps: Vec<Gap> = Vec::new();
+    for (_, _, gap) in case.gaps() {
+        if !gaps.contains(gap) {
+            gaps.push((*gap).clone());
+        }
+    }
+    gaps
+}

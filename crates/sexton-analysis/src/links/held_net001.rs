@@ -1,0 +1,96 @@
+//! Something holds the core that network polling waits for: a reader (CPU002), the kernel
+//! (CPU001), or what the kernel complained of (KRN001).
+
+use std::time::Duration;
+
+use sexton_model::finding::{Confidence, Evidence, Finding};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use super::{LinkRule, Meeting};
+use crate::case::Case;
+use crate::figures::{time, times};
+use crate::span::{length, meetings};
+
+pub(super) static OF_READER: LinkRule = LinkRule {
+    cause: "CPU002",
+    effect: "NET001",
+    meet: of_reader,
+};
+
+pub(super) static OF_CORE: LinkRule = LinkRule {
+    cause: "CPU001",
+    effect: "NET001",
+    meet: of_core,
+};
+
+pub(super) static OF_COMPLAINT: LinkRule = LinkRule {
+    cause: "KRN001",
+    effect: "NET001",
+    meet: of_core,
+};
+
+const SLACK: Duration = Duration::from_millis(500);
+
+/// The process that held the core is the reader.
+fn of_reader(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+    let core = &effect.subject;
+    let holder = holders(effect).find(|process| cause.touches(process));
+    match (holder, meetings(cause, effect, core, SLACK).count()) {
+        (_, 0) => Meeting::Strangers,
+        (Some(process), n) => {
+            let text = format!(
+                "process {} held core {} while polling waited for it, {}",
+                process.name,
+                core.name,
+                times(n)
+            );
+            let evidence = Evidence::speaks_for("napi: a look at the core", text);
+            Meeting::Joined(Confidence::CERTAIN, vec![evidence])
+        }
+        (None, _) if holders(effect).next().is_some() => {
+            let text = format!(
+                "another process held core {} when polling waited",
+                core.name
+            );
+            Meeting::Apart(vec![Evidence::against("napi: a look at the core", text)])
+        }
+        (None, _) => {
+            let text = "who held the core was not seen";
+            Meeting::Joined(Confidence::POSSIBLE, vec![Evidence::missing("napi", text)])
+        }
+    }
+}
+
+/// The core that polling waits for is the core that is lost.
+fn of_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+    let core = &effect.subject;
+    let met: Vec<_> = meetings(cause, effect, core, SLACK).collect();
+    let Some((_, longest)) = met.iter().max_by_key(|(_, wait)| (length(wait), wait.from)) else {
+        return Meeting::Strangers;
+    };
+    let text = format!(
+        "polling waited up to {} for core {} in the very time",
+        time(length(longest)),
+        core.name
+    );
+    let mut evidence = vec![Evidence::speaks_for("napi, cores", text).at(longest.from)];
+    let known: Vec<&Subject> = cause.touched_of(SubjectKind::Process).collect();
+    let same = holders(effect).any(|holder| known.contains(&holder));
+    if same {
+        let text = "the same process had the core and held polling off it";
+        evidence.push(Evidence::speaks_for("napi, stacks", text));
+    } else if known.is_empty() || holders(effect).next().is_none() {
+        let text = "which process had the core is not known on both sides";
+        evidence.push(Evidence::missing("napi, stacks", text));
+    }
+    let sure = if same {
+        Confidence::CERTAIN
+    } else {
+        Confidence::LIKELY
+    };
+    Meeting::Joined(sure, evidence)
+}
+
+fn holders(effect: &Finding) -> impl Iterator<Item = &Subject> {
+    effect.touched_of(SubjectKind::Process)
+}

@@ -1,0 +1,265 @@
+//! Dying memory cgroups slow down who reads memory statistics: joined by proof only.
+//!
+//! The proof is measured on the node: what one read costs above the dying ones against a
+//! leaf, how that grows with their number, and whether the reader's stack is inside a walk.
+//! Before Linux 5.8 `memory.numa_stat` of cgroup v1 walks every dying descendant; from 5.10
+//! on nothing that readers poll does. No version is compared here.
+
+use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE, MEMCG_READS};
+use sexton_model::finding::{Confidence, Evidence, Finding};
+use sexton_model::record::Record;
+use sexton_model::subject::Subject;
+
+use super::{LinkRule, Meeting};
+use crate::case::Case;
+use crate::figures::{count, percent, time_ns};
+use crate::readers::sightings;
+use crate::walks::{Does, Seen};
+
+pub(super) static LINK: LinkRule = LinkRule {
+    cause: "MCG001",
+    effect: "CPU002",
+    meet,
+};
+
+/// A read is slow when it takes so many times as long as that of a leaf...
+///
+/// Chosen: on 5.4 it is 190 times at 1,000 dying ones, on 5.10 to 6.18 at most 2 at 65,000;
+/// 222 live cgroups alone make it 25 on 5.4.
+const SLOW_TIMES: f64 = 30.0;
+
+/// ... and so many nanoseconds at least, below which no reader can hold a core.
+const SLOW_NS: f64 = 1e6;
+
+/// A read that takes at most so many times a leaf's is as quick as it gets.
+const QUICK_TIMES: f64 = 5.0;
+
+fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
+    let Some(seen) = gravest(case, effect) else {
+        return Meeting::Strangers;
+    };
+    let file = file_of(&seen);
+    let reads: Vec<Read> = case
+        .of(&MEMCG_READS)
+        .iter()
+        .filter_map(|record| read(record))
+        .collect();
+    let (of_file, of_others): (Vec<&Read>, Vec<&Read>) = reads
+        .iter()
+        .partition(|read| file.is_none_or(|file| read.file == file));
+    let mut evidence = vec![of_stack(&seen)];
+    let cost = of_file.last().map(|read| read.cost());
+    evidence.extend(of_file.last().map(|read| read.evidence()));
+    let growth = growth(&of_file);
+    evidence.extend(growth.as_ref().map(Growth::evidence));
+    if of_file.is_empty() {
+        let file = file.unwrap_or("memory.stat");
+        let text = format!("what one read of {file} costs here was not measured");
+        evidence.push(Evidence::missing("memcg", text));
+        evidence.extend(of_others.last().map(|read| read.evidence()));
+    }
+    let walks = seen.does == Does::Walk;
+    let mostly_dying = dying_share(case).is_some_and(|share| share >= 0.5);
+    let is_flat = growth.as_ref().is_some_and(Growth::is_flat);
+    match (cost, walks) {
+        (Some(Cost::Slow), _) if is_flat => Meeting::Apart(evidence),
+        (Some(Cost::Slow), true) => Meeting::Joined(Confidence::CERTAIN, evidence),
+        (Some(Cost::Slow), false) => {
+            let grows = growth.is_some_and(|growth| growth.is_in_step());
+            let sure = if grows {
+                Confidence::CERTAIN
+            } else {
+                Confidence::LIKELY
+            };
+            Meeting::Joined(sure, evidence)
+        }
+        // The walk was seen and goes over the dying ones for the most part; only what it
+        // costs was not measured.
+        (None, true) if mostly_dying => {
+            evidence.extend(dying_share(case).map(of_share));
+            Meeting::Joined(Confidence::LIKELY, evidence)
+        }
+        _ => Meeting::Apart(evidence),
+    }
+}
+
+/// The gravest thing that this reader was seen at.
+fn gravest(case: &Case<'_>, effect: &Finding) -> Option<Seen> {
+    let all = sightings(case, 0.0).into_iter();
+    let own = all.filter(|sighting| *sighting.comm == *effect.subject.name);
+    own.map(|sighting| sighting.seen).max()
+}
+
+/// The file whose read such a stack belongs to; `None` when it may be any, as in reclaim.
+fn file_of(seen: &Seen) -> Option<&'static str> {
+    match seen.function.as_str() {
+        "memcg_numa_stat_show"
+        | "memory_numa_stat_show"
+        | "mem_cgroup_nr_lru_pages"
+        | "mem_cgroup_node_nr_lru_pages"
+        | "cpumask_next" => Some("memory.numa_stat"),
+        "memcg_stat_show" | "memory_stat_show" | "memory_stat_format" | "memcg_stat_format"
+        | "memcg1_stat_format" => Some("memory.stat"),
+        _ => None,
+    }
+}
+
+fn of_stack(seen: &Seen) -> Evidence {
+    match seen.does {
+        Does::Walk => Evidence::speaks_for(
+            "stacks",
+            format!(
+                "the reader was seen in {}, which goes through descendants",
+                seen.function
+            ),
+        ),
+        Does::Flush | Does::Read => Evidence::against(
+            "stacks",
+            format!(
+                "the reader was seen in {}, {}, and in no function that walks the dying ones",
+                seen.function,
+                seen.does.words()
+            ),
+        ),
+    }
+}
+
+/// What reads of a file cost at one moment.
+#[derive(Debug)]
+struct Read {
+    file: String,
+    dying: f64,
+    place: String,
+    above_ns: f64,
+    leaf_ns: f64,
+    first_ns: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cost {
+    Slow,
+    Quick,
+    Between,
+}
+
+fn read(record: &Record) -> Option<Read> {
+    let number = |key| {
+        record
+            .detail(key)
+            .and_then(|value| value.parse::<f64>().ok())
+    };
+    let root = number("root_ns").map(|ns| (ns, "the root".to_owned(), number("dying")));
+    let ancestor = number("ancestor_ns").map(|ns| {
+        let path = record.detail("ancestor").unwrap_or("an ancestor of them");
+        (ns, path.to_owned(), number("ancestor_dying"))
+    });
+    // Whichever is slower: an ancestor of the dying ones, or the root, which is one too.
+    let both = [root, ancestor].into_iter().flatten();
+    let (above_ns, place, dying) = both.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Read {
+        file: record.detail("file")?.to_owned(),
+        dying: dying.or(number("dying"))?,
+        place,
+        above_ns,
+        leaf_ns: number("leaf_ns")?,
+        first_ns: number("root_first_ns"),
+    })
+}
+
+impl Read {
+    fn times(&self) -> f64 {
+        self.above_ns / self.leaf_ns.max(1.0)
+    }
+
+    fn cost(&self) -> Cost {
+        match () {
+            () if self.times() >= SLOW_TIMES && self.above_ns >= SLOW_NS => Cost::Slow,
+            () if self.times() <= QUICK_TIMES || self.above_ns < SLOW_NS => Cost::Quick,
+            () => Cost::Between,
+        }
+    }
+
+    fn evidence(&self) -> Evidence {
+        let text = format!(
+            "one read of {} takes {} at {}, above {} dying ones, and {} at a leaf",
+            self.file,
+            time_ns(self.above_ns),
+            self.place,
+            count(self.dying as u64),
+            time_ns(self.leaf_ns)
+        );
+        let first = self.first_ns.filter(|first| *first > 10.0 * self.above_ns);
+        let text = match first {
+            Some(first) => format!("{text}; the first one took {}", time_ns(first)),
+            None => text,
+        };
+        let evidence = match self.cost() {
+            Cost::Slow => Evidence::speaks_for("memcg: timed reads", text),
+            Cost::Quick | Cost::Between => Evidence::against("memcg: timed reads", text),
+        };
+        evidence.value(self.above_ns / 1e9)
+    }
+}
+
+/// How the time of a read went with the number of dying ones.
+struct Growth {
+    dying: (f64, f64),
+    ns: (f64, f64),
+}
+
+/// `None` unless the number changed by half at least.
+fn growth(reads: &[&Read]) -> Option<Growth> {
+    let few = reads.iter().min_by(|a, b| a.dying.total_cmp(&b.dying))?;
+    let many = reads.iter().max_by(|a, b| a.dying.total_cmp(&b.dying))?;
+    (many.dying >= 1.5 * few.dying.max(1.0)).then_some(Growth {
+        dying: (few.dying, many.dying),
+        ns: (few.above_ns, many.above_ns),
+    })
+}
+
+impl Growth {
+    fn dying_times(&self) -> f64 {
+        self.dying.1 / self.dying.0.max(1.0)
+    }
+
+    fn ns_times(&self) -> f64 {
+        self.ns.1 / self.ns.0.max(1.0)
+    }
+
+    fn is_in_step(&self) -> bool {
+        self.ns_times() >= self.dying_times() / 2.0
+    }
+
+    fn is_flat(&self) -> bool {
+        self.ns_times() < 1.2
+    }
+
+    fn evidence(&self) -> Evidence {
+        let text = format!(
+            "from {} to {} dying ones one read went from {} to {}",
+            count(self.dying.0 as u64),
+            count(self.dying.1 as u64),
+            time_ns(self.ns.0),
+            time_ns(self.ns.1)
+        );
+        match self.is_in_step() {
+            true => Evidence::speaks_for("memcg: timed reads", text),
+            false => Evidence::against("memcg: timed reads", text),
+        }
+    }
+}
+
+fn dying_share(case: &Case<'_>) -> Option<f64> {
+    let node = Subject::node();
+    let live = case.latest(&MEMCG_LIVE, &node)?;
+    let dying = case.latest(&MEMCG_DYING, &node)?;
+    Some(dying / (live + dying).max(1.0))
+}
+
+fn of_share(share: f64) -> Evidence {
+    let text = format!("{} of what such a walk meets is dying", percent(share));
+    Evidence::speaks_for("memcg", text).value(share)
+}
+
+#[cfg(test)]
+mod tests;

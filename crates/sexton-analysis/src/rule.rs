@@ -1,0 +1,96 @@
+//! What a rule is made of.
+
+use sexton_model::diagnosis::{Forecast, NotJudged};
+use sexton_model::fact::Unit;
+use sexton_model::finding::Finding;
+
+use crate::case::Case;
+
+/// Looks for one trouble.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its code, `MCG001`; never used again for another.
+    pub code: &'static str,
+    /// The trouble, in a few words.
+    pub title: &'static str,
+    /// The sensors without which it cannot judge: all of them must have been at work.
+    pub needs: &'static [&'static str],
+    /// Sensors that make it see more.
+    pub uses: &'static [&'static str],
+    /// Whether "healthy" cannot be said without it.
+    pub is_essential: bool,
+    /// Whether a finding of it can be what all began with.
+    pub is_cause: bool,
+    /// What its judgement depends on, each with its reason.
+    pub thresholds: &'static [&'static Threshold],
+    /// The source file of the rule, whose head is its manual page.
+    pub source: &'static str,
+    /// Judges.
+    pub judge: fn(&Case<'_>, &mut Findings),
+}
+
+impl Rule {
+    /// Judges, or says why it cannot.
+    pub(crate) fn apply(&self, case: &Case<'_>, out: &mut Findings) {
+        match self.needs.iter().find(|sensor| !case.heard(sensor)) {
+            Some(sensor) => out.not_judged(self.code, case.why_silent(sensor)),
+            None => (self.judge)(case, out),
+        }
+    }
+
+    /// Its manual page: the comment at the head of its file.
+    pub fn manual(&self) -> String {
+        let lines = self.source.lines();
+        let head = lines.take_while(|line| line.starts_with("//!"));
+        let text: Vec<&str> = head
+            .map(|line| line.trim_start_matches("//!"))
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
+        text.join("\n")
+    }
+}
+
+/// A number that a judgement depends on.
+#[derive(Debug, PartialEq)]
+pub struct Threshold {
+    /// The rule's code.
+    pub rule: &'static str,
+    /// Its name in a policy file: `[rules.MCG001] floor = 1000`.
+    pub name: &'static str,
+    /// Its value unless a policy says otherwise.
+    pub default: f64,
+    /// The least and the greatest that make sense.
+    pub range: (f64, f64),
+    /// Its unit.
+    pub unit: Unit,
+    /// What it means and where the value comes from.
+    pub why: &'static str,
+}
+
+/// What rules say.
+#[derive(Debug, Default)]
+pub struct Findings {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) not_judged: Vec<NotJudged>,
+    pub(crate) forecasts: Vec<Forecast>,
+}
+
+impl Findings {
+    /// Something is wrong.
+    pub fn found(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    /// It could not be judged.
+    pub fn not_judged(&mut self, code: &'static str, because: impl Into<String>) {
+        self.not_judged.push(NotJudged {
+            code,
+            because: because.into(),
+        });
+    }
+
+    /// What will happen.
+    pub fn forecast(&mut self, forecast: Forecast) {
+        self.forecasts.push(forecast);
+    }
+}

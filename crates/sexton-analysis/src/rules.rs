@@ -1,0 +1,48 @@
+//! The rules: one file each, and one line here.
+
+mod cpu001_lost_core;
+mod cpu002_reader;
+mod ctr001_short_lived;
+mod job001_lost_work;
+mod krn001_complaint;
+mod mcg001_dying_pile_up;
+mod mcg002_leaked_directories;
+mod mcg003_too_many;
+mod net001_starved_polling;
+mod nic001_reset;
+mod unit001_restart_loop;
+mod unit002_hidden_churn;
+mod unit003_failed;
+mod unit004_unwanted;
+mod unit005_endless;
+mod unit006_cannot_start;
+
+use crate::rule::Rule;
+
+/// All rules, from cause to symptom.
+pub static RULES: &[&Rule] = &[
+    &unit004_unwanted::RULE,
+    &unit005_endless::RULE,
+    &unit006_cannot_start::RULE,
+    &unit001_restart_loop::RULE,
+    &unit002_hidden_churn::RULE,
+    &unit003_failed::RULE,
+    &ctr001_short_lived::RULE,
+    &mcg001_dying_pile_up::RULE,
+    &mcg002_leaked_directories::RULE,
+    &mcg003_too_many::RULE,
+    &cpu002_reader::RULE,
+    &cpu001_lost_core::RULE,
+    &krn001_complaint::RULE,
+    &net001_starved_polling::RULE,
+    &nic001_reset::RULE,
+    &job001_lost_work::RULE,
+];
+
+/// The rule of that code, however it is written.
+pub fn by_code(code: &str) -> Option<&'static Rule> {
+    RULES
+        .iter()
+        .copied()
+        .find(|rule| rule.code.eq_ignore_ascii_case(code))
+}

@@ -1,0 +1,415 @@
+//! CPU001: one core is lost to system time
+//!
+//! Means: for seconds at a stretch one core did nothing but run the kernel. What is bound
+//! to that core waits: interrupts, network polling, threads that cannot move.
+//! Not this: a core that runs programs, however busy; a node whose average is high but
+//! whose cores take turns; time that the hypervisor took (steal).
+//! By hand: `mpstat -P ALL 1`, the columns %sys, %irq and %soft of the worst core, not `all`.
+//! Next: CPU002 if it names a process; else `sudo perf record -a -g`, then
+//! `perf report --sort cpu,comm,sym`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sexton_model::fact::core::{
+    CORE_IRQ_RATIO, CORE_SOFTIRQ_RATIO, CORE_STEAL_RATIO, CORE_SYSTEM_RATIO,
+    CORE_UNACCOUNTED_RATIO, CORE_USER_RATIO,
+};
+use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::fact::{Fact, Unit};
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::figures::{percent, time};
+use crate::rule::{Findings, Rule, Threshold};
+use crate::span;
+use crate::walks;
+
+const CODE: &str = "CPU001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "one core is lost to system time",
+    needs: &["cores"],
+    uses: &["stacks"],
+    is_essential: true,
+    is_cause: false,
+    thresholds: &[&PART, &STRETCH, &LONG_STRETCH],
+    source: include_str!("cpu001_lost_core.rs"),
+    judge,
+};
+
+static PART: Threshold = Threshold {
+    rule: CODE,
+    name: "part",
+    default: 0.8,
+    range: (0.1, 1.0),
+    unit: Unit::Ratio,
+    why: "a core whose time goes to system, irq and softirq to this part has nothing left for \
+          others; a real-time task has at most 0.95 of a core before the scheduler steps in",
+};
+
+static STRETCH: Threshold = Threshold {
+    rule: CODE,
+    name: "stretch",
+    default: 2.0,
+    range: (0.2, 3600.0),
+    unit: Unit::Seconds,
+    why: "so long at a stretch is no burst of ordinary work; less than half of the 5 s after \
+          which network drivers reset their device",
+};
+
+static LONG_STRETCH: Threshold = Threshold {
+    rule: CODE,
+    name: "long_stretch",
+    default: 5.0,
+    range: (0.2, 3600.0),
+    unit: Unit::Seconds,
+    why: "so long at a stretch a network driver gives up: the transmit watchdog of ena and of \
+          the kernel's network stack is 5 s",
+};
+
+/// What parts a core's time has that matter here.
+static PARTS: [&Fact; 3] = [&CORE_SYSTEM_RATIO, &CORE_IRQ_RATIO, &CORE_SOFTIRQ_RATIO];
+
+/// A pause between two samples that is longer is a hole: nothing is known of it.
+const HOLE: Duration = Duration::from_secs(5);
+
+/// Fewer samples than these make a stretch that is only likely.
+const ENOUGH_SAMPLES: usize = 10;
+
+/// The kernel's part of a core's time over one interval.
+#[derive(Debug, Clone, Copy)]
+struct Share {
+    from: Moment,
+    to: Moment,
+    ratio: f64,
+}
+
+/// A run of intervals in which the kernel had most of the core.
+#[derive(Debug, Clone, PartialEq)]
+struct Stretch {
+    from: Moment,
+    to: Moment,
+    n_samples: usize,
+}
+
+impl Stretch {
+    fn length(&self) -> Duration {
+        self.to.since(self.from)
+    }
+}
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let cores = shares(case);
+    if cores.is_empty() {
+        return out.not_judged(CODE, "no core was looked at twice");
+    }
+    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    for (core, shares) in &cores {
+        let stretches = stretches(shares, case.limit(&PART));
+        if stretches.iter().any(|stretch| stretch.length() >= least) {
+            out.found(finding(case, core, &cores, &stretches));
+        }
+    }
+}
+
+/// The kernel's part of each core's time, in the order of time.
+fn shares<'a>(case: &Case<'a>) -> BTreeMap<&'a Subject, Vec<Share>> {
+    let mut sums: BTreeMap<&Subject, BTreeMap<Moment, f64>> = BTreeMap::new();
+    for fact in PARTS {
+        for record in case.of(fact) {
+            if let Some(value) = record.value() {
+                let of_core = sums.entry(&record.subject).or_default();
+                *of_core.entry(record.at).or_default() += value;
+            }
+        }
+    }
+    let with_begin = |moments: BTreeMap<Moment, f64>| {
+        let all: Vec<(Moment, f64)> = moments.into_iter().collect();
+        let pairs = all
+            .windows(2)
+            .filter(|pair| pair[1].0.since(pair[0].0) <= HOLE);
+        pairs
+            .map(|pair| Share {
+                from: pair[0].0,
+                to: pair[1].0,
+                ratio: pair[1].1,
+            })
+            .collect::<Vec<Share>>()
+    };
+    sums.into_iter()
+        .map(|(core, moments)| (core, with_begin(moments)))
+        .filter(|(_, shares)| !shares.is_empty())
+        .collect()
+}
+
+/// The stretches in which the mean stays at or above `part`. The kernel counts in ticks, so
+/// one interval of 100 ms may fall short of what the next makes up for.
+fn stretches(shares: &[Share], part: f64) -> Vec<Stretch> {
+    let mut done = Vec::new();
+    let mut open: Option<(Stretch, f64)> = None;
+    let mut until = Moment::default();
+    for share in shares {
+        let is_hot = share.ratio >= part;
+        let length = share.to.since(share.from).as_secs_f64();
+        let goes_on = open.as_ref().is_some_and(|(stretch, hot)| {
+            let all = share.to.since(stretch.from).as_secs_f64();
+            share.from == until && (hot + share.ratio * length) >= part * all
+        });
+        if !goes_on {
+            done.extend(open.take().map(|(stretch, _)| stretch));
+        }
+        match (&mut open, is_hot) {
+            (None, true) => {
+                let stretch = Stretch {
+                    from: share.from,
+                    to: share.to,
+                    n_samples: 1,
+                };
+                open = Some((stretch, share.ratio * length));
+            }
+            (Some((stretch, hot)), _) => {
+                *hot += share.ratio * length;
+                if is_hot {
+                    stretch.to = share.to;
+                    stretch.n_samples += 1;
+                }
+            }
+            (None, false) => {}
+        }
+        until = share.to;
+    }
+    done.extend(open.map(|(stretch, _)| stretch));
+    done
+}
+
+fn finding(
+    case: &Case<'_>,
+    core: &Subject,
+    cores: &BTreeMap<&Subject, Vec<Share>>,
+    stretches: &[Stretch],
+) -> Finding {
+    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let long: Vec<&Stretch> = stretches
+        .iter()
+        .filter(|stretch| stretch.length() >= least)
+        .collect();
+    let longest = long.iter().map(|stretch| stretch.length()).max();
+    let longest = longest.unwrap_or_default();
+    let sum: Duration = long.iter().map(|stretch| stretch.length()).sum();
+    let n_samples = long.iter().map(|stretch| stretch.n_samples).max();
+    let users = users(case, core, &long);
+    let is_long = longest.as_secs_f64() >= case.limit(&LONG_STRETCH);
+    let mut touched = vec![core.clone()];
+    touched.extend(users.iter().map(|user| user.process.clone()));
+    Finding {
+        code: CODE,
+        subject: core.clone(),
+        severity: if is_long {
+            Severity::Serious
+        } else {
+            Severity::Warning
+        },
+        confidence: if n_samples >= Some(ENOUGH_SAMPLES) {
+            Confidence::CERTAIN
+        } else {
+            Confidence::LIKELY
+        },
+        title: format!(
+            "core {} was lost to the kernel for {} at a stretch",
+            core.name,
+            time(longest)
+        ),
+        figure: format!("core {}: {} at a stretch", core.name, time(longest)),
+        since: long.first().map(|stretch| stretch.from),
+        evidence: evidence(case, core, cores, &long, (longest, sum), &users),
+        remedies: remedies(core, users.first()),
+        episodes: span::longest(long.iter().map(|stretch| episode(stretch, core)).collect()),
+        touched,
+    }
+}
+
+fn episode(stretch: &Stretch, core: &Subject) -> Episode {
+    Episode {
+        from: stretch.from,
+        to: stretch.to,
+        touched: vec![core.clone()],
+    }
+}
+
+fn evidence(
+    case: &Case<'_>,
+    core: &Subject,
+    cores: &BTreeMap<&Subject, Vec<Share>>,
+    long: &[&Stretch],
+    (longest, sum): (Duration, Duration),
+    users: &[User],
+) -> Vec<Evidence> {
+    let split: Vec<String> = PARTS
+        .iter()
+        .zip(["system", "irq", "softirq"])
+        .map(|(fact, name)| format!("{name} {}", percent(mean_in(case, fact, core, long))))
+        .collect();
+    let mut all = vec![
+        Evidence::speaks_for(
+            "cores: /proc/stat",
+            format!(
+                "core {} ran the kernel for {} at a stretch, {} in all",
+                core.name,
+                time(longest),
+                time(sum)
+            ),
+        )
+        .value(longest.as_secs_f64()),
+        Evidence::speaks_for("cores: /proc/stat", format!("there: {}", split.join(", "))),
+        average(cores),
+    ];
+    let user = mean_in(case, &CORE_USER_RATIO, core, long);
+    all.push(
+        Evidence::speaks_for(
+            "cores: /proc/stat",
+            format!(
+                "programs had {} of it, so it is no user load",
+                percent(user)
+            ),
+        )
+        .value(user),
+    );
+    all.extend(taken(case, core, long));
+    all.push(match users.first() {
+        Some(user) => user.evidence(),
+        None if case.heard("stacks") => Evidence::missing(
+            "stacks",
+            "no process had enough of that core's kernel time to be named",
+        ),
+        None => Evidence::missing("stacks", case.why_silent("stacks")),
+    });
+    all
+}
+
+/// Time of the core that neither programs nor the kernel had.
+fn taken(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<Evidence> {
+    let facts = [
+        (&CORE_STEAL_RATIO, "the hypervisor took"),
+        (&CORE_UNACCOUNTED_RATIO, "the kernel booked to nobody"),
+    ];
+    let parts = facts.map(|(fact, what)| (mean_in(case, fact, core, long), what));
+    let much = parts.into_iter().filter(|(part, _)| *part >= 0.05);
+    much.map(|(part, what)| {
+        let text = format!("{what} {} of it", percent(part));
+        Evidence::against("cores: /proc/stat", text).value(part)
+    })
+    .collect()
+}
+
+/// What hides such a core: the mean of all of them.
+fn average(cores: &BTreeMap<&Subject, Vec<Share>>) -> Evidence {
+    let length = |share: &Share| share.to.since(share.from).as_secs_f64();
+    let mean = |shares: &Vec<Share>| {
+        let had: f64 = shares.iter().map(|share| share.ratio * length(share)).sum();
+        let all: f64 = shares.iter().map(length).sum();
+        if all > 0.0 { had / all } else { 0.0 }
+    };
+    let all = cores.values().map(mean).sum::<f64>() / cores.len().max(1) as f64;
+    let text = format!(
+        "the mean of all {} cores over the window was {}",
+        cores.len(),
+        percent(all)
+    );
+    Evidence::speaks_for("cores: /proc/stat", text).value(all)
+}
+
+/// The mean of a fact of a core in these stretches.
+fn mean_in(case: &Case<'_>, fact: &'static Fact, core: &Subject, long: &[&Stretch]) -> f64 {
+    let lost: Vec<_> = long
+        .iter()
+        .map(|stretch| (stretch.from, stretch.to))
+        .collect();
+    let samples: Vec<_> = case.samples(fact, core).collect();
+    span::mean(&samples, &lost).unwrap_or(0.0)
+}
+
+/// A process that had much of the core's kernel time.
+struct User {
+    process: Subject,
+    comm: String,
+    ratio: f64,
+    place: Option<String>,
+}
+
+impl User {
+    fn evidence(&self) -> Evidence {
+        let place = match &self.place {
+            Some(function) => format!(", most often in {function}"),
+            None => String::new(),
+        };
+        let text = format!(
+            "{} (pid {}) had {} of the core in the kernel{place}",
+            self.comm,
+            self.process.name,
+            percent(self.ratio)
+        );
+        Evidence::speaks_for("stacks", text).value(self.ratio)
+    }
+}
+
+/// Who had most of the core's kernel time while it was lost, most first.
+fn users(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<User> {
+    let mut users: BTreeMap<&Subject, User> = BTreeMap::new();
+    for record in case.of(&PROCESS_ON_CORE) {
+        let is_here = record.detail("cpu") == Some(&core.name);
+        let ratio = record
+            .detail("kernel_ratio")
+            .and_then(|ratio| ratio.parse::<f64>().ok());
+        let inside = |stretch: &&&Stretch| {
+            let slack = Duration::from_secs(5);
+            stretch.from <= record.at && record.at <= stretch.to.after(slack)
+        };
+        let (true, Some(ratio)) = (is_here && long.iter().any(|s| inside(&s)), ratio) else {
+            continue;
+        };
+        let user = User {
+            process: Subject::new(SubjectKind::Process, record.subject.name.clone()),
+            comm: record.detail("comm").unwrap_or("a process").to_owned(),
+            ratio,
+            place: record.detail("hot_stack").map(walks::telling),
+        };
+        match users.get(&record.subject) {
+            Some(known) if known.ratio >= ratio => {}
+            _ => drop(users.insert(&record.subject, user)),
+        }
+    }
+    let mut users: Vec<User> = users
+        .into_values()
+        .filter(|user| user.ratio >= 0.2)
+        .collect();
+    users.sort_by(|a, b| {
+        b.ratio
+            .total_cmp(&a.ratio)
+            .then_with(|| a.process.cmp(&b.process))
+    });
+    users
+}
+
+fn remedies(core: &Subject, user: Option<&User>) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    if let Some(user) = user {
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            format!("see what {} does in the kernel", user.comm),
+            format!("sudo cat /proc/{}/stack", user.process.name),
+        ));
+    }
+    remedies.push(Remedy::command(
+        RemedyKind::Look,
+        "see what the kernel does on that core",
+        format!("sudo perf top -C {}", core.name),
+    ));
+    remedies
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+use sexton_model::fact::stack::PROCESS_ON_CORE;
+
+use super::*;
+use crate::story::{Story, subject, words};
+
+#[test]
+fn a_core_in_the_kernel_for_seconds_is_lost() {
+    let story = Story::default()
+        .core(0, (10.0, 30.0), (0.02, 0.05))
+        .core(1, (10.0, 14.0), (0.02, 0.05))
+        .core(1, (14.1, 19.0), (0.97, 0.01))
+        .core(1, (19.1, 30.0), (0.02, 0.05));
+    let found = story.found_by(&RULE);
+    let [finding] = &found[..] else {
+        panic!("{found:?}");
+    };
+    assert_eq!(finding.id().as_str(), "CPU001:1");
+    assert_eq!(finding.severity, Severity::Serious);
+    assert_eq!(finding.confidence, Confidence::CERTAIN);
+    assert_eq!(finding.episodes.len(), 1);
+    assert!(
+        words(finding).contains("5.0 s at a stretch"),
+        "{}",
+        words(finding)
+    );
+    assert!(
+        words(finding).contains("mean of all 2 cores"),
+        "{}",
+        words(finding)
+    );
+}
+
+#[test]
+fn a_tick_that_falls_short_does_not_end_a_stretch() {
+    let story = Story::default()
+        .core(3, (10.0, 11.5), (0.99, 0.0))
+        .core(3, (11.6, 11.6), (0.6, 0.2))
+        .core(3, (11.7, 13.0), (0.99, 0.0));
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, Severity::Warning);
+    assert_eq!(found[0].episodes.len(), 1);
+}
+
+#[test]
+fn user_load_turns_and_bursts_are_not_it() {
+    let busy = Story::default().core(0, (10.0, 30.0), (0.15, 0.84));
+    assert!(busy.found_by(&RULE).is_empty());
+    let mut turns = Story::default();
+    for second in 0..20 {
+        let from = 10.0 + f64::from(second);
+        let (hot, cold) = (second % 2, 1 - second % 2);
+        turns = turns.core(hot, (from, from + 0.9), (0.95, 0.0)).core(
+            cold,
+            (from, from + 0.9),
+            (0.05, 0.0),
+        );
+    }
+    assert!(turns.found_by(&RULE).is_empty());
+}
+
+#[test]
+fn what_ran_there_is_named() {
+    let story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01)).event(
+        "stacks",
+        15.0,
+        &subject(SubjectKind::Process, "4711"),
+        &PROCESS_ON_CORE,
+        &[
+            ("comm", "dd"),
+            ("cpu", "1"),
+            ("kernel_ratio", "0.96"),
+            ("hot_stack", "do_syscall_64;vfs_read;read_zero"),
+        ],
+    );
+    let found = story.found_by(&RULE);
+    assert!(found[0].touches(&subject(SubjectKind::Process, "4711")));
+    let words = words(&found[0]);
+    assert!(words.contains("dd (pid 4711) had 96 %"), "{words}");
+    assert!(words.contains("read_zero"), "{words}");
+}
+
+#[test]
+fn without_cores_it_is_not_judged() {
+    let told = Story::default().heard("klog", 1.0).told_by(&RULE);
+    assert_eq!(told.not_judged.len(), 1);
+    let once = Story::default()
+        .core(0, (10.0, 10.0), (0.9, 0.0))
+        .told_by(&RULE);
+    assert_eq!(once.not_judged.len(), 1);
+}

@@ -1,0 +1,212 @@
+//! CPU002: a process burns the kernel walking memory cgroups
+//!
+//! Means: a process has the kernel go through memory cgroups, or read and format their
+//! statistics, so often or so slowly that a good part of a core goes into it. While the
+//! kernel is at it, nothing ordinary runs on that core.
+//! Not this: a reader that looks every few seconds and is done within a millisecond.
+//! By hand: `sudo perf record -a -g sleep 10`, then `perf report --sort comm,sym`, and look for
+//! memcg_numa_stat_show, memory_stat_show, mem_cgroup_iter and what calls them.
+//! Next: ask the process to look less often; if MCG001 is its cause, `sexton zombies`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sexton_model::fact::Unit;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::figures::{percent, time, times};
+use crate::readers::{Sighting, sightings};
+use crate::rule::{Findings, Rule, Threshold};
+use crate::span;
+use crate::walks;
+
+const CODE: &str = "CPU002";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a process burns the kernel walking memory cgroups",
+    needs: &[],
+    uses: &["stacks", "napi"],
+    is_essential: false,
+    is_cause: true,
+    thresholds: &[&PART],
+    source: include_str!("cpu002_reader.rs"),
+    judge,
+};
+
+pub(crate) static PART: Threshold = Threshold {
+    rule: CODE,
+    name: "part",
+    default: 0.2,
+    range: (0.01, 1.0),
+    unit: Unit::Ratio,
+    why: "a reader with less of one core in the kernel is not looked at; reading all files of \
+          222 cgroups takes 66 ms, so one that does so every 10 s has 0.007",
+};
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let (stacks, napi) = (case.heard("stacks"), case.heard("napi"));
+    let mut readers: BTreeMap<String, Vec<Sighting>> = BTreeMap::new();
+    for sighting in sightings(case, case.limit(&PART)) {
+        readers
+            .entry(sighting.comm.clone())
+            .or_default()
+            .push(sighting);
+    }
+    if readers.is_empty() && !stacks {
+        let because = case.why_silent("stacks");
+        return out.not_judged(
+            CODE,
+            match napi {
+                true => format!("only cores that starve network polling were looked at: {because}"),
+                false => because,
+            },
+        );
+    }
+    for (comm, sightings) in readers {
+        out.found(finding(case, &comm, &sightings));
+    }
+}
+
+fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
+    let gravest = sightings.iter().map(|sighting| &sighting.seen).max();
+    let (does, function) = gravest.map_or((walks::Does::Read, ""), |seen| {
+        (seen.does, seen.function.as_str())
+    });
+    let distinct = |of: fn(&Sighting) -> &Subject| -> BTreeSet<&Subject> {
+        sightings.iter().map(of).collect()
+    };
+    let processes = distinct(|sighting| &sighting.process);
+    let cores = distinct(|sighting| &sighting.core);
+    let worst = sightings
+        .iter()
+        .filter_map(|sighting| sighting.ratio)
+        .max_by(f64::total_cmp);
+    let who = match processes.first() {
+        Some(process) if processes.len() == 1 => format!("{comm} (pid {})", process.name),
+        _ => format!("{comm} ({} processes)", processes.len()),
+    };
+    let core = cores
+        .iter()
+        .map(|core| &*core.name)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let burns = match worst {
+        Some(ratio) => format!("{} of core {core}", percent(ratio)),
+        None => format!("core {core}"),
+    };
+    let subject = Subject::new(SubjectKind::Task, comm);
+    let mut touched = vec![subject.clone()];
+    touched.extend(processes.iter().chain(&cores).copied().cloned());
+    let owners: BTreeSet<&Subject> = sightings
+        .iter()
+        .flat_map(|sighting| &sighting.owners)
+        .collect();
+    touched.extend(owners.into_iter().cloned());
+    let holds = worst.is_none_or(|ratio| ratio >= 0.8);
+    Finding {
+        code: CODE,
+        severity: if holds {
+            Severity::Serious
+        } else {
+            Severity::Warning
+        },
+        confidence: match sightings.len() {
+            3.. => Confidence::CERTAIN,
+            _ => Confidence::LIKELY,
+        },
+        title: format!("{who} burns {burns} in {function}, {}", does.words()),
+        figure: format!("{function}: {burns}"),
+        since: sightings.iter().map(|sighting| sighting.from).min(),
+        evidence: evidence(case, sightings),
+        remedies: remedies(comm, sightings),
+        episodes: span::longest(sightings.iter().map(episode).collect()),
+        subject,
+        touched,
+    }
+}
+
+fn episode(sighting: &Sighting) -> Episode {
+    Episode {
+        from: sighting.from,
+        to: sighting.to,
+        touched: vec![sighting.core.clone(), sighting.process.clone()],
+    }
+}
+
+fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
+    let mut all = Vec::new();
+    let (sampled, held): (Vec<&Sighting>, Vec<&Sighting>) = sightings
+        .iter()
+        .partition(|sighting| sighting.ratio.is_some());
+    let worst = sampled.iter().max_by(|a, b| {
+        let ratio = |sighting: &Sighting| sighting.ratio.unwrap_or(0.0);
+        ratio(a)
+            .total_cmp(&ratio(b))
+            .then_with(|| b.from.cmp(&a.from))
+    });
+    if let Some(worst) = worst {
+        let share = worst.share.map_or(String::new(), |share| {
+            format!(
+                "; {} of its kernel samples had that very stack",
+                percent(share)
+            )
+        });
+        let text = format!(
+            "seen {}: {} of core {} at the most, its hottest stack in {}{share}",
+            times(sampled.len()),
+            percent(worst.ratio.unwrap_or(0.0)),
+            worst.core.name,
+            worst.seen.function,
+        );
+        all.push(Evidence::speaks_for("stacks", text).value(worst.ratio.unwrap_or(0.0)));
+    }
+    let longest = held
+        .iter()
+        .max_by_key(|sighting| sighting.to.since(sighting.from));
+    if let Some(longest) = longest {
+        let text = format!(
+            "it held core {} {} while network polling waited there, {} at the most, in {}",
+            longest.core.name,
+            times(held.len()),
+            time(longest.to.since(longest.from)),
+            longest.seen.function,
+        );
+        all.push(Evidence::speaks_for("napi: stack of the holder", text));
+    }
+    if !case.heard("stacks") {
+        all.push(Evidence::missing("stacks", case.why_silent("stacks")));
+    }
+    all
+}
+
+fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
+    let unit = sightings
+        .iter()
+        .flat_map(|sighting| &sighting.owners)
+        .find(|owner| owner.kind == SubjectKind::Unit);
+    let mut remedies = Vec::new();
+    if let Some(unit) = unit {
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            format!("{comm} belongs to {}; see what it is for", unit.name),
+            format!("systemctl status {}", unit.name),
+        ));
+    }
+    if let Some(one) = sightings.first() {
+        remedies.push(Remedy::command(
+            RemedyKind::Stop,
+            format!("pause {comm}; kill -CONT lets it go on"),
+            format!("sudo kill -STOP {}", one.process.name),
+        ));
+    }
+    remedies.push(Remedy::advice(
+        RemedyKind::Prevent,
+        format!("have {comm} read memory statistics less often, or of fewer cgroups"),
+    ));
+    remedies
+}
+
+#[cfg(test)]
+mod tests;

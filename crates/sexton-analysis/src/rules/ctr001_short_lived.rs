@@ -1,0 +1,343 @@
+//! CTR001: containers of one image are born and die within seconds
+//!
+//! Means: something runs the same container again and again. Each life costs a cgroup, a
+//! mount, a network; what it leaves in the page cache keeps the dead cgroup (MCG001).
+//! Not this: a batch of jobs that runs and is done; a build that runs many images once.
+//! By hand: `docker ps -a --format '{{.Image}} {{.Status}}'`, twice: always one that is
+//! seconds old.
+//! Next: `docker logs` of the last one; who runs it is UNIT001 or UNIT002.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sexton_model::fact::Unit;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::askers::Askers;
+use crate::births::{Birth, Births};
+use crate::case::Case;
+use crate::figures;
+use crate::lives::{self, Life};
+use crate::origins;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::trend::goes_on;
+
+const CODE: &str = "CTR001";
+
+/// Lives of containers that fail or come again under one name make a loop after this.
+const LOOP_SPAN: Duration = Duration::from_secs(15);
+
+/// Lives that end well and have names of their own may be a batch; after this they are none.
+const BATCH_SPAN: Duration = Duration::from_secs(120);
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "containers of one image are born and die within seconds",
+    needs: &[],
+    uses: &["containers", "cgroups", "exits"],
+    is_essential: false,
+    is_cause: true,
+    thresholds: &[&LEAST_LIVES, &SHORT_SECONDS],
+    source: include_str!("ctr001_short_lived.rs"),
+    judge,
+};
+
+pub(super) static LEAST_LIVES: Threshold = Threshold {
+    rule: CODE,
+    name: "least_lives",
+    default: 3.0,
+    range: (2.0, 1e6),
+    unit: Unit::Count,
+    why: "so many short lives in the watch and the ten minutes before it; the slowest loop of the \
+          founding incident has 24 in ten minutes",
+};
+
+pub(super) static SHORT_SECONDS: Threshold = Threshold {
+    rule: CODE,
+    name: "short_seconds",
+    default: 60.0,
+    range: (0.1, 86_400.0),
+    unit: Unit::Seconds,
+    why: "a life is short below this; the agent of the founding incident lived 10 s",
+};
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    if !case.heard("containers") && !case.heard("cgroups") {
+        let because = format!(
+            "{}; {}",
+            case.why_silent("containers"),
+            case.why_silent("cgroups")
+        );
+        return out.not_judged(CODE, because);
+    }
+    let by_image = lives::by_image(case);
+    let origins = origins::all(case);
+    let askers = Askers::new(case, &origins);
+    let births = Births::of(case);
+    for (image, lives) in &by_image {
+        if let Some(short) = Short::of(case, image, lives) {
+            out.found(short.finding(case, &askers, &births));
+        }
+    }
+    if by_image.is_empty() {
+        by_cgroup(case, &births, &askers, out);
+    }
+}
+
+/// Short lives of one image.
+struct Short<'a> {
+    image: &'a str,
+    lives: Vec<&'a Life<'a>>,
+    n_failed: usize,
+    has_one_name: bool,
+}
+
+/// What is short of the lives of one image, if they are a loop.
+pub(super) fn is_loop<'a>(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> bool {
+    Short::of(case, image, lives).is_some()
+}
+
+impl<'a> Short<'a> {
+    fn of(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> Option<Self> {
+        let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
+        let ended: Vec<&Life<'a>> = lives.iter().filter(|life| life.ended.is_some()).collect();
+        let short: Vec<&'a Life<'a>> = lives
+            .iter()
+            .filter(|life| life.lived.is_some_and(|lived| lived <= limit))
+            .collect();
+        let n_failed = short
+            .iter()
+            .filter(|life| life.exit_code.is_some_and(|code| code != 0))
+            .count();
+        let names: BTreeSet<_> = short.iter().filter_map(|life| life.name).collect();
+        let is_mostly = 2 * short.len() >= ended.len();
+        let has_one_name = names.len() == 1;
+        let times: Vec<Moment> = lives.iter().map(Life::at).collect();
+        let is_loop = 2 * n_failed >= short.len() || has_one_name;
+        let span = if is_loop { LOOP_SPAN } else { BATCH_SPAN };
+        let is_one = short.len() as f64 >= case.limit(&LEAST_LIVES)
+            && is_mostly
+            && goes_on(&times, case.last_heard("containers"), span);
+        is_one.then_some(Self {
+            image,
+            lives: short,
+            n_failed,
+            has_one_name,
+        })
+    }
+
+    fn finding(&self, case: &Case<'_>, askers: &Askers<'_>, births: &Births<'_>) -> Finding {
+        let subject = Subject::new(SubjectKind::Image, self.image);
+        let n = self.lives.len();
+        let first = self.lives.first().map_or(case.now(), |life| life.at());
+        let span = figures::time(case.now().since(first));
+        let lived = median(self.lives.iter().filter_map(|life| life.lived).collect());
+        let mut touched = vec![subject.clone()];
+        if let Some((asker, _)) = askers.of_containers(Some(self.image), &self.lives) {
+            touched.push(asker);
+        }
+        let ids: BTreeSet<&str> = self.lives.iter().map(|life| life.id).collect();
+        touched.extend(patterns(births, &ids));
+        touched.sort();
+        touched.dedup();
+        let is_failing = 2 * self.n_failed >= n;
+        Finding {
+            code: CODE,
+            subject,
+            severity: match is_failing || self.has_one_name {
+                true => Severity::Warning,
+                false => Severity::Note,
+            },
+            confidence: Confidence::CERTAIN,
+            title: format!(
+                "{n} containers of {} lived {} each in the last {span}",
+                self.image,
+                figures::time(lived)
+            ),
+            figure: format!("{n} in {span}, {} each", figures::time(lived)),
+            since: Some(first),
+            evidence: self.evidence(&span, lived),
+            remedies: vec![Remedy::command(
+                RemedyKind::Look,
+                "see the last ones",
+                format!("docker ps -a --filter ancestor={}", self.image),
+            )],
+            touched,
+            episodes: vec![Episode {
+                from: first,
+                to: case.now(),
+                touched: Vec::new(),
+            }],
+        }
+    }
+
+    fn evidence(&self, span: &str, lived: Duration) -> Vec<Evidence> {
+        let n = self.lives.len();
+        let runtime = self
+            .lives
+            .iter()
+            .find_map(|life| life.runtime)
+            .unwrap_or("runtime");
+        let source = format!("containers: {runtime} events");
+        let text = format!(
+            "{n} short lives in {span}, half of them shorter than {}",
+            figures::time(lived)
+        );
+        let mut evidence = vec![Evidence::speaks_for(source.clone(), text).value(n as f64)];
+        let text = format!("{} of {n} ended with a status that is not 0", self.n_failed);
+        evidence.push(match self.n_failed {
+            0 => Evidence::against(source.clone(), text),
+            _ => Evidence::speaks_for(source.clone(), text).value(self.n_failed as f64),
+        });
+        if let Some(name) = self
+            .lives
+            .first()
+            .and_then(|life| life.name)
+            .filter(|_| self.has_one_name)
+        {
+            evidence.push(Evidence::speaks_for(
+                source,
+                format!("each was named {name}"),
+            ));
+        }
+        evidence
+    }
+}
+
+/// Patterns of the cgroups of these containers.
+fn patterns(births: &Births<'_>, ids: &BTreeSet<&str>) -> BTreeSet<Subject> {
+    let is_one = |birth: &&Birth<'_>| birth.container.is_some_and(|id| ids.contains(id));
+    let patterns = births.births.iter().filter(is_one);
+    patterns
+        .map(|birth| Subject::new(SubjectKind::Cgroup, birth.pattern.as_str()))
+        .collect()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// No runtime told of any: lives are those of their cgroups.
+fn by_cgroup(case: &Case<'_>, births: &Births<'_>, askers: &Askers<'_>, out: &mut Findings) {
+    let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
+    for asked in askers.of_births(births) {
+        for pattern in asked.patterns() {
+            let own = || {
+                asked
+                    .births
+                    .iter()
+                    .filter(|birth| birth.pattern == pattern && birth.container.is_some())
+            };
+            let times: Vec<Moment> = own().map(|birth| birth.at).collect();
+            let fate = births.fate(pattern);
+            let n_short = fate.lived.iter().filter(|lived| **lived <= limit).count();
+            let is_one = n_short as f64 >= case.limit(&LEAST_LIVES)
+                && goes_on(&times, case.now(), LOOP_SPAN);
+            if !is_one {
+                continue;
+            }
+            let lived = figures::time(median(fate.lived.clone()));
+            let subject = match asked.images.first() {
+                Some(image) => Subject::new(SubjectKind::Image, *image),
+                None => Subject::new(SubjectKind::Cgroup, pattern),
+            };
+            let span = figures::time(case.now().since(times.first().copied().unwrap_or_default()));
+            out.found(Finding {
+                code: CODE,
+                severity: Severity::Note,
+                confidence: Confidence::LIKELY,
+                title: format!(
+                    "{n_short} containers {} lived {lived} each in the last {span}",
+                    subject.name
+                ),
+                figure: format!("{n_short} in {span}, {lived} each"),
+                since: times.first().copied(),
+                evidence: vec![
+                    Evidence::speaks_for(
+                        "cgroups: births and removals",
+                        format!("{n_short} cgroups of containers lived {lived}, half of them less"),
+                    )
+                    .value(n_short as f64),
+                    Evidence::missing(
+                        "containers",
+                        "exit codes and names: no runtime answers here",
+                    ),
+                ],
+                remedies: Vec::new(),
+                touched: vec![
+                    subject.clone(),
+                    Subject::new(SubjectKind::Cgroup, pattern),
+                    asked.subject.clone(),
+                ],
+                episodes: Vec::new(),
+                subject,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::fact::sexton::SEXTON_POLL_NS;
+    use sexton_model::record::Sink;
+
+    use super::*;
+    use crate::testing::{Watch, at, lives};
+
+    fn check(every: u64, n: u64, seconds: u64, code: &str, name: &str, expected: usize) {
+        let mut watch = Watch::new(1_000, 30);
+        watch.add(lives(
+            1_030,
+            every,
+            n,
+            seconds,
+            "amazon/amazon-ecs-agent:latest",
+            name,
+            code,
+        ));
+        let findings = watch.judge(&RULE).findings;
+        assert_eq!(findings.len(), expected, "{findings:#?}");
+    }
+
+    #[test]
+    fn a_loop_is_found_slow_or_fast() {
+        check(25, 24, 10, "1", "ecs-agent", 1);
+        check(2, 12, 1, "1", "ecs-agent", 1);
+    }
+
+    /// Runtimes are asked every 5 s: a watch may end just before they are asked again.
+    #[test]
+    fn a_loop_is_found_though_its_runtime_was_asked_a_while_ago() {
+        let mut watch = Watch::new(1_000, 24);
+        watch
+            .records
+            .retain(|record| record.sensor != "containers" || record.at < at(1_024));
+        let mut out = Sink::new("containers", at(1_018));
+        let own = Subject::new(SubjectKind::Sensor, "containers");
+        out.sample(&own, &SEXTON_POLL_NS, 1.0);
+        watch.add(out);
+        watch.add(lives(1_018, 1, 18, 1, "probe:2", "job-", "5"));
+        assert_eq!(watch.judge(&RULE).findings.len(), 1);
+    }
+
+    #[test]
+    fn a_batch_of_jobs_is_none() {
+        check(1, 20, 1, "0", "job-", 0);
+        check(25, 24, 3_000, "1", "web", 0);
+        check(25, 2, 10, "1", "ecs-agent", 0);
+    }
+
+    #[test]
+    fn what_nobody_tells_is_not_judged() {
+        assert_eq!(
+            Watch::blind("containers", "no")
+                .judge(&RULE)
+                .not_judged
+                .len(),
+            1
+        );
+    }
+}

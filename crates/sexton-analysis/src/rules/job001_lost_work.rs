@@ -1,0 +1,251 @@
+//! JOB001: a workload died after the network did
+//!
+//! Means: processes of containers, pods or Ray ended badly within seconds after a network
+//! device was reset or got stuck. Their connections went with it.
+//! Not this: what failed just as often before; what was killed for want of memory; what
+//! failed before the device did.
+//! By hand: `kubectl get events`, `ray status`, exit codes of containers, against the times
+//! of the lines in `dmesg -T`.
+//! Next: the cause of NIC001. The workload itself is not at fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sexton_model::fact::Unit;
+use sexton_model::fact::container::CONTAINER_EXITED;
+use sexton_model::fact::exit::PROCESS_FAILED;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::record::Record;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::figures::{count, time, times};
+use crate::nic::troubles;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::span::{self, earlier};
+
+const CODE: &str = "JOB001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a workload died after the network did",
+    needs: &[],
+    uses: &["exits", "containers", "klog", "nics"],
+    is_essential: false,
+    is_cause: false,
+    thresholds: &[&WITHIN],
+    source: include_str!("job001_lost_work.rs"),
+    judge,
+};
+
+static WITHIN: Threshold = Threshold {
+    rule: CODE,
+    name: "within",
+    default: 30.0,
+    range: (1.0, 600.0),
+    unit: Unit::Seconds,
+    why: "what ends badly so soon after a device was reset counts; Ray calls a node dead after 5 \
+          health checks that fail, 3 s apart (ray_config_def.h), and workers end after that",
+};
+
+/// Workloads that get a finding of their own; the rest is counted on the last of them.
+const MAX_FINDINGS: usize = 16;
+
+/// A process or a container that ended badly.
+struct Failure<'a> {
+    at: Moment,
+    /// What failed: a container, or a task of Ray.
+    subject: Subject,
+    /// What it is an instance of, to know whether that failed before.
+    sort: &'a str,
+    name: &'a str,
+    how: String,
+    unit: Option<&'a str>,
+}
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    if !case.heard("exits") && !case.heard("containers") {
+        return out.not_judged(CODE, case.why_silent("exits"));
+    }
+    let troubles = troubles(case);
+    if troubles.is_empty() && !case.heard("klog") {
+        return out.not_judged(CODE, case.why_silent("klog"));
+    }
+    let mut moments: Vec<(Moment, &Subject)> = troubles
+        .iter()
+        .flat_map(|(device, trouble)| trouble.moments().into_iter().map(move |at| (at, device)))
+        .collect();
+    moments.sort_unstable();
+    let within = Duration::from_secs_f64(case.limit(&WITHIN));
+    let failures = failures(case);
+    let mut lost: BTreeMap<Subject, Vec<(&Failure<'_>, Moment, &Subject)>> = BTreeMap::new();
+    for failure in &failures {
+        let after =
+            |(at, _): &&(Moment, &Subject)| *at <= failure.at && failure.at.since(*at) <= within;
+        let Some((at, device)) = moments.iter().rev().find(after) else {
+            continue;
+        };
+        if failed_before(&failures, failure, *at, within) == 0 {
+            lost.entry(failure.subject.clone())
+                .or_default()
+                .push((failure, *at, *device));
+        }
+    }
+    let n_more = lost.len().saturating_sub(MAX_FINDINGS);
+    for (subject, deaths) in lost.iter().take(MAX_FINDINGS) {
+        out.found(finding(subject, deaths, n_more));
+    }
+}
+
+/// How often the same sort of thing failed in as long a time before.
+fn failed_before(
+    failures: &[Failure<'_>],
+    one: &Failure<'_>,
+    reset: Moment,
+    within: Duration,
+) -> usize {
+    let from = earlier(reset, within);
+    let before = failures
+        .iter()
+        .filter(|failure| failure.sort == one.sort && from <= failure.at && failure.at < reset);
+    before.count()
+}
+
+/// What ended badly of containers, pods and Ray, not for want of memory.
+fn failures<'a>(case: &Case<'a>) -> Vec<Failure<'a>> {
+    let processes = case
+        .of(&PROCESS_FAILED)
+        .iter()
+        .filter_map(|record| process(record));
+    let containers = case
+        .of(&CONTAINER_EXITED)
+        .iter()
+        .filter_map(|record| container(record));
+    let mut all: Vec<Failure<'a>> = processes.chain(containers).collect();
+    all.sort_by(|a, b| (a.at, &a.subject, &a.how).cmp(&(b.at, &b.subject, &b.how)));
+    all
+}
+
+fn process(record: &Record) -> Option<Failure<'_>> {
+    let is_ray = record.detail("role") == Some("ray");
+    let container = record.detail("container");
+    if (!is_ray && container.is_none()) || record.detail("oom").is_some_and(|oom| oom != "no") {
+        return None;
+    }
+    let comm = record.detail("comm").unwrap_or("a process");
+    let how = match (record.detail("signal"), record.detail("exit_code")) {
+        (Some(signal), _) => format!("signal {signal}"),
+        (_, Some(code)) => format!("exit code {code}"),
+        _ => "badly".into(),
+    };
+    Some(Failure {
+        at: record.at,
+        subject: match container {
+            Some(id) => Subject::new(SubjectKind::Container, id),
+            None => Subject::new(SubjectKind::Task, comm),
+        },
+        sort: comm,
+        name: comm,
+        how,
+        unit: record.detail("unit"),
+    })
+}
+
+fn container(record: &Record) -> Option<Failure<'_>> {
+    let code = record.detail("exit_code").filter(|code| *code != "0")?;
+    if record.detail("oom") == Some("yes") {
+        return None;
+    }
+    let name = record.detail("name").unwrap_or(&record.subject.name);
+    Some(Failure {
+        at: record.at,
+        subject: record.subject.clone(),
+        sort: record.detail("image").unwrap_or(name),
+        name,
+        how: format!("exit code {code}"),
+        unit: None,
+    })
+}
+
+fn finding(
+    subject: &Subject,
+    deaths: &[(&Failure<'_>, Moment, &Subject)],
+    n_more: usize,
+) -> Finding {
+    let names: BTreeSet<&str> = deaths.iter().map(|(failure, ..)| failure.name).collect();
+    let names = names.into_iter().take(3).collect::<Vec<_>>().join(", ");
+    let first = &deaths[0];
+    let device = match first.2.kind {
+        SubjectKind::Node => "a network device".to_owned(),
+        _ => first.2.name.to_string(),
+    };
+    let delay = first.0.at.since(first.1);
+    let mut touched = vec![subject.clone()];
+    for (failure, _, device) in deaths {
+        let unit = failure
+            .unit
+            .map(|unit| Subject::new(SubjectKind::Unit, unit));
+        for one in unit.into_iter().chain([(*device).clone()]) {
+            if !touched.contains(&one) {
+                touched.push(one);
+            }
+        }
+    }
+    Finding {
+        code: CODE,
+        subject: subject.clone(),
+        severity: Severity::Critical,
+        confidence: Confidence::LIKELY,
+        title: format!(
+            "{names} died {} after {device} was reset or stuck",
+            time(delay)
+        ),
+        figure: format!("{} within {}", times(deaths.len()), time(delay)),
+        since: Some(first.0.at),
+        evidence: evidence(deaths, n_more),
+        remedies: vec![Remedy::advice(
+            RemedyKind::Prevent,
+            "end the cause of the reset; retrying the job alone brings it back here",
+        )],
+        episodes: span::longest(
+            deaths
+                .iter()
+                .map(|(failure, _, device)| Episode {
+                    from: failure.at,
+                    to: failure.at,
+                    touched: vec![subject.clone(), (*device).clone()],
+                })
+                .collect(),
+        ),
+        touched,
+    }
+}
+
+fn evidence(deaths: &[(&Failure<'_>, Moment, &Subject)], n_more: usize) -> Vec<Evidence> {
+    let mut evidence: Vec<Evidence> = deaths
+        .iter()
+        .take(4)
+        .map(|(failure, reset, _)| {
+            let text = format!(
+                "{} ended with {}, {} after the device did",
+                failure.name,
+                failure.how,
+                time(failure.at.since(*reset))
+            );
+            Evidence::speaks_for("exits, containers", text).at(failure.at)
+        })
+        .collect();
+    let text = "nothing of that name failed in as long a time before";
+    evidence.push(Evidence::speaks_for("exits, containers", text));
+    if n_more > 0 {
+        let text = format!("{} more workloads died so", count(n_more as u64));
+        evidence.push(Evidence::speaks_for("exits, containers", text));
+    }
+    let text = "what the workload itself logged was not read";
+    evidence.push(Evidence::missing("exits", text));
+    evidence
+}
+
+#[cfg(test)]
+mod tests;

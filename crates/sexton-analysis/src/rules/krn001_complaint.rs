@@ -1,0 +1,185 @@
+//! KRN001: the kernel complained
+//!
+//! Means: the kernel found a CPU that ran without a break (soft lockup 20 s, hard lockup
+//! 10 s), RCU held up (21 s and more), a task that waited without end (120 s), or work that
+//! kept a worker too long. By then it is bad: what takes 5 s resets a NIC and is not told.
+//! Not this: a line that a program wrote into the log, which is marked and weak.
+//! By hand: `dmesg -T | grep -E 'lockup|stall|blocked for|hogged|NOHZ'`.
+//! Next: the stack that the kernel printed below the line.
+
+use std::collections::BTreeMap;
+
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::figures::{before, count, times};
+use crate::klog::{self, Line};
+use crate::rule::{Findings, Rule};
+use crate::span::{self, earlier};
+
+const CODE: &str = "KRN001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "the kernel complained",
+    needs: &["klog"],
+    uses: &[],
+    is_essential: false,
+    is_cause: false,
+    thresholds: &[],
+    source: include_str!("krn001_complaint.rs"),
+    judge,
+};
+
+/// What the kernel complains of, how bad that is, in words, and how long it had been so by
+/// the kernel's defaults when the line does not say.
+static COMPLAINTS: [(&str, Severity, &str, u64); 9] = [
+    ("soft_lockup", Severity::Serious, "a soft lockup", 20),
+    ("hard_lockup", Severity::Serious, "a hard lockup", 10),
+    ("rcu_stall", Severity::Serious, "an RCU stall", 21),
+    (
+        "workqueue_lockup",
+        Severity::Serious,
+        "a workqueue lockup",
+        30,
+    ),
+    (
+        "resched_late",
+        Severity::Warning,
+        "a late switch of tasks",
+        0,
+    ),
+    (
+        "irq_nobody_cared",
+        Severity::Warning,
+        "an interrupt without an owner",
+        0,
+    ),
+    ("hung_task", Severity::Warning, "a hung task", 120),
+    ("workqueue_hog", Severity::Note, "a workqueue hog", 0),
+    (
+        "softirq_pending",
+        Severity::Note,
+        "soft interrupts left pending",
+        0,
+    ),
+];
+
+/// Findings that are made; the rest is counted on the last of them.
+const MAX_FINDINGS: usize = 16;
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let classes: Vec<&str> = COMPLAINTS.iter().map(|(class, ..)| *class).collect();
+    let mut by_place: BTreeMap<Subject, Vec<Line<'_>>> = BTreeMap::new();
+    for line in klog::lines(case, &classes) {
+        by_place
+            .entry(line.subject().clone())
+            .or_default()
+            .push(line);
+    }
+    let mut findings: Vec<Finding> = by_place
+        .iter()
+        .map(|(place, lines)| finding(case, place, lines))
+        .collect();
+    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id()));
+    let n_left = findings.len().saturating_sub(MAX_FINDINGS);
+    findings.truncate(MAX_FINDINGS);
+    if let Some(last) = findings.last_mut().filter(|_| n_left > 0) {
+        let text = format!(
+            "{} more places have complaints of their own",
+            count(n_left as u64)
+        );
+        last.evidence.push(Evidence::speaks_for("klog", text));
+    }
+    findings.into_iter().for_each(|finding| out.found(finding));
+}
+
+fn complaint(line: Line<'_>) -> (Severity, &'static str, u64) {
+    let known = COMPLAINTS.iter().find(|(class, ..)| *class == line.class());
+    known.map_or(
+        (Severity::Note, "something", 0),
+        |(_, severity, words, seconds)| (*severity, words, *seconds),
+    )
+}
+
+fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
+    let gravest = lines
+        .iter()
+        .copied()
+        .max_by_key(|line| (complaint(*line).0, line.at()));
+    let (severity, words, _) = gravest.map_or((Severity::Note, "something", 0), complaint);
+    let confidence = klog::trust(lines);
+    let who = gravest
+        .and_then(|line| line.detail("comm"))
+        .map_or(String::new(), |comm| format!(" ({comm})"));
+    let mut touched = vec![place.clone()];
+    for line in lines {
+        for subject in [line.core(), line.process(), task(*line)]
+            .into_iter()
+            .flatten()
+        {
+            if !touched.contains(&subject) {
+                touched.push(subject);
+            }
+        }
+    }
+    let last = lines.iter().map(|line| line.at()).max().unwrap_or_default();
+    let mut evidence: Vec<Evidence> = lines
+        .iter()
+        .rev()
+        .take(4)
+        .map(|line| line.evidence())
+        .collect();
+    if lines.len() > 4 {
+        let text = format!("{} such lines in all", count(lines.len() as u64));
+        evidence.push(Evidence::speaks_for("klog", text));
+    }
+    Finding {
+        code: CODE,
+        subject: place.clone(),
+        severity: match confidence > Confidence::WEAK {
+            true => severity,
+            false => severity.min(Severity::Warning),
+        },
+        confidence,
+        title: format!(
+            "the kernel complained of {words}{who} {}, last {}",
+            match place.kind {
+                SubjectKind::Node => times(lines.len()),
+                _ => format!("on {place} {}", times(lines.len())),
+            },
+            before(case.now(), last)
+        ),
+        figure: format!("{words}, {}", times(lines.len())),
+        since: lines.iter().map(|line| line.at()).min(),
+        evidence,
+        remedies: vec![Remedy::command(
+            RemedyKind::Look,
+            "see the stacks that the kernel printed with it",
+            "dmesg -T",
+        )],
+        episodes: span::longest(lines.iter().map(|line| episode(*line)).collect()),
+        touched,
+    }
+}
+
+/// The task that a line names.
+fn task(line: Line<'_>) -> Option<Subject> {
+    Some(Subject::new(SubjectKind::Task, line.detail("comm")?))
+}
+
+fn episode(line: Line<'_>) -> Episode {
+    let seconds = ["stuck_seconds", "blocked_seconds", "seconds"];
+    let seconds = seconds.into_iter().find_map(|key| line.number(key));
+    let seconds = seconds.unwrap_or(complaint(line).2);
+    let places = [line.core(), line.process(), task(line)];
+    Episode {
+        from: earlier(line.at(), std::time::Duration::from_secs(seconds)),
+        to: line.at(),
+        touched: places.into_iter().flatten().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

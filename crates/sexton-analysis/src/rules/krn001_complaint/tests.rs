@@ -1,0 +1,66 @@
+use super::*;
+use crate::story::{Story, subject};
+
+#[test]
+fn a_soft_lockup_names_core_and_task() {
+    let story = Story::default().line(
+        100.0,
+        &Subject::cpu(3),
+        "soft_lockup",
+        &[
+            ("cpu", "3"),
+            ("comm", "java"),
+            ("pid", "991"),
+            ("stuck_seconds", "22"),
+        ],
+    );
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].id().as_str(), "KRN001:3");
+    assert_eq!(found[0].severity, Severity::Serious);
+    assert!(
+        found[0]
+            .title
+            .contains("a soft lockup (java) on cpu 3 once"),
+        "{}",
+        found[0].title
+    );
+    assert!(found[0].touches(&subject(SubjectKind::Process, "991")));
+    let length = found[0].episodes[0].to.since(found[0].episodes[0].from);
+    assert_eq!(length.as_secs(), 22);
+}
+
+#[test]
+fn small_complaints_are_notes_and_forged_ones_weak() {
+    let hog = Story::default().line(100.0, &Subject::node(), "workqueue_hog", &[]);
+    assert_eq!(hog.found_by(&RULE)[0].severity, Severity::Note);
+    let forged = [("cpu", "3"), ("written_by", "userspace")];
+    let forged = Story::default().line(100.0, &Subject::cpu(3), "hard_lockup", &forged);
+    let found = forged.found_by(&RULE);
+    assert_eq!(
+        (found[0].severity, found[0].confidence),
+        (Severity::Warning, Confidence::WEAK)
+    );
+}
+
+#[test]
+fn a_flood_of_complaints_stays_small() {
+    let mut story = Story::default();
+    for pid in 0..100 {
+        let about = subject(SubjectKind::Process, &pid.to_string());
+        story = story.line(100.0, &about, "hung_task", &[]);
+    }
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), MAX_FINDINGS);
+    let last = &found[MAX_FINDINGS - 1];
+    assert!(
+        last.evidence.iter().any(|one| one.text.contains("84 more")),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn other_lines_are_no_complaints() {
+    let story = Story::default().line(100.0, &Subject::node(), "oom_kill", &[]);
+    assert!(story.found_by(&RULE).is_empty());
+}

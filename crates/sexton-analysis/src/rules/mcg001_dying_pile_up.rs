@@ -1,0 +1,370 @@
+//! MCG001: dying memory cgroups pile up
+//!
+//! Means: userspace removed these cgroups; the kernel holds them and their memory because
+//! something in them is still in use: most often one page of a file that is cached.
+//! Not this: a burst after a deploy that drains; the few that a boot leaves (16 were
+//! measured); directories that nobody removed (MCG002). On kernels that hand cached pages
+//! to the parent (7.1 and later) few dying ones are normal and none pile up by page cache.
+//! By hand: `grep dying /sys/fs/cgroup/cgroup.stat` on cgroup v2; on v1 the third column of
+//! `memory` in `/proc/cgroups` less the directories. Twice, a minute apart.
+//! Next: stop who makes them (UNIT001, UNIT002), then free what pins them: `sudo sexton zombies
+//! --by file`. Page cache goes with reclaim of the parent; tmpfs files only when deleted.
+
+mod forecast;
+
+use sexton_model::fact::Unit;
+use sexton_model::fact::memcg as fact;
+use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::askers::{Asked, Askers};
+use crate::births::Births;
+use crate::case::Case;
+use crate::figures;
+use crate::origins::{self, Origin};
+use crate::pile::{self, Course};
+use crate::rule::{Findings, Rule, Threshold};
+
+const CODE: &str = "MCG001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "dying memory cgroups pile up",
+    needs: &["memcg"],
+    uses: &["cgroups", "containers", "exits"],
+    is_essential: true,
+    is_cause: false,
+    thresholds: &[&FLOOR, &GROWING_FLOOR, &LEAST_PER_HOUR, &SERIOUS_BYTES],
+    source: include_str!("mcg001_dying_pile_up.rs"),
+    judge,
+};
+
+pub(super) static FLOOR: Threshold = Threshold {
+    rule: CODE,
+    name: "floor",
+    default: 1_000.0,
+    range: (1.0, 1e9),
+    unit: Unit::Count,
+    why: "so many dying cgroups of one kind are a pile, growing or not; the gate that the founding \
+          incident's engineers put into their pipeline",
+};
+
+pub(super) static GROWING_FLOOR: Threshold = Threshold {
+    rule: CODE,
+    name: "growing_floor",
+    default: 30.0,
+    range: (1.0, 1e9),
+    unit: Unit::Count,
+    why: "fewer dying cgroups of one kind are ordinary even while they become more; twice what a \
+          boot of systemd alone was measured to leave (16)",
+};
+
+static LEAST_PER_HOUR: Threshold = Threshold {
+    rule: CODE,
+    name: "least_per_hour",
+    default: 60.0,
+    range: (0.01, 1e9),
+    unit: Unit::Count,
+    why: "slower growth takes weeks to matter, and is found by its pile then; the slowest loop of \
+          the founding incident made 144 an hour",
+};
+
+static SERIOUS_BYTES: Threshold = Threshold {
+    rule: CODE,
+    name: "serious_bytes",
+    default: 1_073_741_824.0,
+    range: (1e6, 1e15),
+    unit: Unit::Bytes,
+    why: "kernel memory of dead structures that hurts by itself: 1 GiB is 50,000 of them on two \
+          CPUs, 3,500 on 96 CPUs and two nodes",
+};
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let node = Subject::node();
+    let Some(dying) = case.latest(&fact::MEMCG_DYING, &node) else {
+        return out.not_judged(
+            CODE,
+            "live and dying memory cgroups could not be told apart",
+        );
+    };
+    let origins = origins::all(case);
+    if origins.is_empty() {
+        if dying >= case.limit(&FLOOR) {
+            out.found(nameless(case, dying));
+        }
+        return;
+    }
+    let births = Births::of(case);
+    let asked = Askers::new(case, &origins).of_births(&births);
+    for origin in &origins {
+        let course = pile::course(origin);
+        if !is_pile(case, origin, course) {
+            continue;
+        }
+        out.found(finding(case, origin, course, &asked));
+        if let Some(trend) = course.trend() {
+            out.forecast(forecast::of(case, origin, trend));
+        }
+    }
+}
+
+/// Whether dying ones of a kind pile up.
+pub(super) fn is_pile(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> bool {
+    let dying = origin.dying as f64;
+    let per_hour = course
+        .trend()
+        .map_or(0.0, |trend| trend.per_second * 3600.0);
+    match course {
+        Course::Drains => false,
+        _ if dying >= case.limit(&FLOOR) => true,
+        Course::Stands => false,
+        Course::Grows(_) | Course::HasGrown(_) => {
+            dying >= case.limit(&GROWING_FLOOR) && per_hour >= case.limit(&LEAST_PER_HOUR)
+        }
+    }
+}
+
+fn finding(case: &Case<'_>, origin: &Origin<'_>, course: Course, asked: &[Asked<'_>]) -> Finding {
+    let dying = figures::count(origin.dying);
+    let place = &origin.subject.name;
+    let per_hour = course.trend().map(|trend| trend.per_second * 3600.0);
+    let title = match per_hour {
+        Some(rate) => format!(
+            "{dying} dying cgroups {place}, {} more an hour",
+            figures::count(rate as u64)
+        ),
+        None => format!("{dying} dying cgroups {place}, not growing now"),
+    };
+    let bytes = bytes_each(case).unwrap_or(0.0) * origin.dying as f64;
+    let is_serious = bytes >= case.limit(&SERIOUS_BYTES);
+    let mut touched = vec![
+        origin.subject.clone(),
+        Subject::new(SubjectKind::Cgroup, origin.pattern.as_str()),
+    ];
+    touched.extend(
+        origin
+            .unit
+            .map(|unit| Subject::new(SubjectKind::Unit, unit)),
+    );
+    touched.extend(
+        origin
+            .image
+            .map(|image| Subject::new(SubjectKind::Image, image)),
+    );
+    for one in asked
+        .iter()
+        .filter(|one| one.patterns().contains(origin.pattern.as_str()))
+    {
+        touched.push(one.subject.clone());
+        touched.extend(
+            one.images
+                .iter()
+                .map(|image| Subject::new(SubjectKind::Image, *image)),
+        );
+    }
+    touched.sort();
+    touched.dedup();
+    Finding {
+        code: CODE,
+        subject: origin.subject.clone(),
+        severity: if is_serious {
+            Severity::Serious
+        } else {
+            Severity::Warning
+        },
+        confidence: Confidence::CERTAIN,
+        title,
+        figure: format!("{dying} dying"),
+        since: pile::since(origin),
+        evidence: evidence(case, origin, course),
+        remedies: remedies(origin),
+        touched,
+        episodes: Vec::new(),
+    }
+}
+
+fn evidence(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> Vec<Evidence> {
+    let source = "memcg: census";
+    let text = format!(
+        "{} dying and {} live",
+        figures::count(origin.dying),
+        figures::count(origin.live)
+    );
+    let mut evidence = vec![
+        Evidence::speaks_for(source, text)
+            .value(origin.dying as f64)
+            .at(origin.at),
+    ];
+    evidence.push(growth(origin, course));
+    evidence.extend(pins(origin));
+    if let Some(age) = origin.oldest_seconds {
+        let age = figures::time(std::time::Duration::from_secs(age));
+        evidence.push(Evidence::speaks_for(
+            source,
+            format!("the oldest is {age} old"),
+        ));
+    }
+    if let Some(each) = bytes_each(case) {
+        let held = each * origin.dying as f64;
+        let text = format!(
+            "their structures hold {} of kernel memory at least",
+            bytes(held)
+        );
+        evidence.push(Evidence::speaks_for("memcg: type sizes", text).value(held));
+    }
+    evidence
+}
+
+fn growth(origin: &Origin<'_>, course: Course) -> Evidence {
+    let rate = |per_second: f64, error: f64| {
+        format!("{:.0} ± {:.0} an hour", per_second * 3600.0, error * 3600.0)
+    };
+    let n = origin.points.len();
+    match course {
+        Course::Grows(trend) => Evidence::speaks_for(
+            "memcg: census",
+            format!(
+                "{n} censuses show growth of {}",
+                rate(trend.per_second, trend.error)
+            ),
+        )
+        .value(trend.per_second * 3600.0),
+        Course::HasGrown(trend) => Evidence::speaks_for(
+            "memcg: ages",
+            format!(
+                "their ages show growth of {}",
+                rate(trend.per_second, trend.error)
+            ),
+        )
+        .value(trend.per_second * 3600.0),
+        Course::Stands if n < crate::trend::LEAST_POINTS => {
+            let text = format!("whether it grows: {n} censuses and no ages are too few to tell");
+            Evidence::missing("memcg: census", text)
+        }
+        Course::Stands | Course::Drains => {
+            Evidence::against("memcg: census", format!("{n} censuses show no growth"))
+        }
+    }
+}
+
+fn pins(origin: &Origin<'_>) -> Vec<Evidence> {
+    let Some([file, shmem, anon, other]) = origin.pages else {
+        let text = "what pins them: the way the census was taken does not show pages";
+        return vec![Evidence::missing("memcg: census", text)];
+    };
+    let kinds = [
+        ("page cache", file),
+        ("tmpfs or shared memory", shmem),
+        ("anonymous memory", anon),
+        ("locked or swapped pages", other),
+    ];
+    let held: Vec<String> = kinds
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| format!("{} pages of {name}", figures::count(*n)))
+        .collect();
+    let mut evidence = Vec::new();
+    if held.is_empty() {
+        let text = format!(
+            "{} of them hold no page: on their way out, or held by a socket",
+            figures::count(origin.without_pin)
+        );
+        evidence.push(Evidence::against("memcg: pages", text));
+    } else {
+        evidence.push(Evidence::speaks_for(
+            "memcg: pages",
+            format!("pinned by {}", held.join(", ")),
+        ));
+    }
+    for pin in &origin.pins {
+        let text = format!(
+            "{} ({}) pins {} of them",
+            pin.path,
+            pin.kind,
+            figures::count(pin.zombies)
+        );
+        evidence.push(Evidence::speaks_for("memcg: pins", text).value(pin.zombies as f64));
+    }
+    evidence
+}
+
+/// What frees them depends on what pins them.
+fn remedies(origin: &Origin<'_>) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    let tmpfs = origin.pins.iter().find(|pin| pin.kind.ends_with("shmem"));
+    let is_tmpfs = origin.pages.is_some_and(|[file, shmem, ..]| shmem > file);
+    if let Some(pin) = tmpfs.filter(|_| is_tmpfs) {
+        let text = format!(
+            "tmpfs pages go only when their files do, never by reclaim: delete {} once nobody needs them",
+            pin.path
+        );
+        remedies.push(Remedy::advice(RemedyKind::CleanUp, text));
+    } else {
+        remedies.push(Remedy::command(
+            RemedyKind::CleanUp,
+            "let the kernel go of them, once nobody makes new ones",
+            format!("sudo sexton fix --origin '{}' --apply", origin.subject.name),
+        ));
+    }
+    remedies.push(Remedy::command(
+        RemedyKind::Look,
+        "say which files pin them",
+        "sudo sexton zombies --by file",
+    ));
+    remedies
+}
+
+/// Bytes of kernel memory of one dying cgroup.
+fn bytes_each(case: &Case<'_>) -> Option<f64> {
+    let node = Subject::node();
+    let dying = case
+        .latest(&fact::MEMCG_DYING, &node)
+        .filter(|n| *n > 0.0)?;
+    Some(case.latest(&fact::MEMCG_DYING_BYTES, &node)? / dying)
+}
+
+fn bytes(bytes: f64) -> String {
+    const MIB: f64 = 1_048_576.0;
+    match bytes {
+        b if b >= 1024.0 * MIB => format!("{:.1} GiB", b / (1024.0 * MIB)),
+        b if b >= MIB => format!("{:.0} MiB", b / MIB),
+        b => format!("{:.0} KiB", b / 1024.0),
+    }
+}
+
+/// Only a count was possible: whose they are is not known.
+fn nameless(case: &Case<'_>, dying: f64) -> Finding {
+    let node = Subject::node();
+    let points: Vec<_> = case.samples(&fact::MEMCG_DYING, &node).collect();
+    let trend = crate::trend::Trend::of(&points).filter(|trend| trend.least() > 0.0);
+    let grows = trend.map_or(String::new(), |trend| {
+        format!(", {:.0} more an hour", trend.per_second * 3600.0)
+    });
+    let count = figures::count(dying as u64);
+    Finding {
+        code: CODE,
+        subject: node.clone(),
+        severity: Severity::Warning,
+        confidence: Confidence::CERTAIN,
+        title: format!("{count} dying memory cgroups{grows}; whose they are could not be seen"),
+        figure: format!("{count} dying"),
+        since: None,
+        evidence: vec![
+            Evidence::speaks_for("memcg: count", format!("{count} dying")).value(dying),
+            Evidence::missing(
+                "memcg: census",
+                "their paths and pins: only counts were possible here",
+            ),
+        ],
+        remedies: vec![Remedy::command(
+            RemedyKind::Look,
+            "take a census that names them, as root",
+            "sudo sexton zombies",
+        )],
+        touched: vec![node],
+        episodes: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,401 @@
+//! NET001: NIC polling starves on a core
+//!
+//! Means: work of the network waits on a core because something else holds that core: a
+//! soft interrupt that was raised and not served, or a thread that polls and does not get
+//! to run. Drivers reset their device when this lasts about 5 s, so it is told at 0.5 s.
+//! Not this: a slow network, or a full one; packets that wait inside the device.
+//! By hand: `sudo bpftrace -e 'tracepoint:irq:softirq_raise /args->vec==3/ { @[cpu]=nsecs }'`,
+//! or `/proc/net/softnet_stat` for what was dropped meanwhile.
+//! Next: the process that holds the core, which the finding names; move the interrupt
+//! (`/proc/irq/N/smp_affinity_list`) or that process elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use sexton_model::fact::Unit;
+use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED};
+use sexton_model::fact::nic::NIC_INTERRUPT;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::record::Record;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::figures::{time, time_ns, times};
+use crate::rule::{Findings, Rule, Threshold};
+use crate::span::{self, earlier};
+use crate::walks;
+
+const CODE: &str = "NET001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "NIC polling starves on a core",
+    needs: &["napi"],
+    uses: &["nics"],
+    is_essential: true,
+    is_cause: false,
+    thresholds: &[&WAIT, &LONG_WAIT],
+    source: include_str!("net001_starved_polling.rs"),
+    judge,
+};
+
+static WAIT: Threshold = Threshold {
+    rule: CODE,
+    name: "wait",
+    default: 0.5,
+    range: (0.5, 60.0),
+    unit: Unit::Seconds,
+    why: "polling that waits so long is starved: a tenth of the 5 s after which drivers reset \
+          their device, and far above what a busy core takes (20 ms); the sensor tells none \
+          that is shorter",
+};
+
+static LONG_WAIT: Threshold = Threshold {
+    rule: CODE,
+    name: "long_wait",
+    default: 3.0,
+    range: (0.5, 60.0),
+    unit: Unit::Seconds,
+    why: "polling that waits so long is about to cost a reset: the transmit watchdog of ena and \
+          of the network stack is 5 s, its keep-alive 6 s",
+};
+
+/// One wait of network polling.
+#[derive(Debug, Clone)]
+struct Wait {
+    what: String,
+    core: Subject,
+    since: Moment,
+    until: Moment,
+    holder: Option<Holder>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Holder {
+    pid: String,
+    comm: String,
+    place: Option<String>,
+}
+
+impl Wait {
+    fn length(&self) -> Duration {
+        self.until.since(self.since)
+    }
+
+    /// The device and the instance that a polling thread is named after:
+    /// `napi/ens5-8193`.
+    fn instance(&self) -> Option<(Subject, Subject)> {
+        let (device, id) = self.what.strip_prefix("napi/")?.rsplit_once('-')?;
+        let queue = Subject::new(SubjectKind::Queue, format!("{device}/napi-{id}"));
+        Some((Subject::new(SubjectKind::Device, device), queue))
+    }
+}
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let least = Duration::from_secs_f64(case.limit(&WAIT));
+    let mut by_core: BTreeMap<Subject, Vec<Wait>> = BTreeMap::new();
+    for wait in waits(case)
+        .into_iter()
+        .filter(|wait| wait.length() >= least)
+    {
+        by_core.entry(wait.core.clone()).or_default().push(wait);
+    }
+    for (core, waits) in by_core {
+        out.found(finding(case, &core, &waits));
+    }
+}
+
+/// Every wait once: what was told when it grew long and again when it had ended.
+fn waits(case: &Case<'_>) -> Vec<Wait> {
+    let mut waits: BTreeMap<(Subject, String, Moment), Wait> = BTreeMap::new();
+    let told = [&NAPI_STARVED, &NAPI_SERVED];
+    for record in told.into_iter().flat_map(|fact| case.of(fact)) {
+        let Some(wait) = wait_of(record) else {
+            continue;
+        };
+        let key = (wait.core.clone(), wait.what.clone(), wait.since);
+        let known = waits.entry(key).or_insert_with(|| wait.clone());
+        known.until = known.until.max(wait.until);
+        // The one seen during the wait, with its stack, says more than the one at its end.
+        known.holder = known.holder.take().or(wait.holder);
+    }
+    waits.into_values().collect()
+}
+
+fn wait_of(record: &Record) -> Option<Wait> {
+    let waited: u64 = record.detail("waited_ns")?.parse().ok()?;
+    let holder = record.detail("holder_pid").filter(|pid| *pid != "0");
+    Some(Wait {
+        what: record
+            .detail("what")
+            .unwrap_or("network polling")
+            .to_owned(),
+        core: record.subject.clone(),
+        since: earlier(record.at, Duration::from_nanos(waited)),
+        until: record.at,
+        holder: holder.map(|pid| Holder {
+            pid: pid.to_owned(),
+            comm: record
+                .detail("holder_comm")
+                .unwrap_or("a process")
+                .to_owned(),
+            place: record.detail("stack").map(walks::telling),
+        }),
+    })
+}
+
+fn finding(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Finding {
+    let longest = waits.iter().max_by_key(|wait| (wait.length(), wait.since));
+    let length = longest.map(Wait::length).unwrap_or_default();
+    let what = longest.map_or("", |wait| &wait.what);
+    let holder = main_holder(waits);
+    let devices = devices(case, core, waits);
+    let held = holder.map_or(String::new(), |holder| {
+        format!(", held by {} (pid {})", holder.comm, holder.pid)
+    });
+    let mut touched = vec![core.clone()];
+    touched.extend(devices.iter().map(|(subject, _)| subject.clone()));
+    let pids: BTreeSet<&str> = holders(waits).map(|holder| holder.pid.as_str()).collect();
+    touched.extend(
+        pids.iter()
+            .map(|pid| Subject::new(SubjectKind::Process, *pid)),
+    );
+    let is_long = length.as_secs_f64() >= case.limit(&LONG_WAIT);
+    Finding {
+        code: CODE,
+        subject: core.clone(),
+        severity: match is_long || waits.len() >= 3 {
+            true => Severity::Serious,
+            false => Severity::Warning,
+        },
+        confidence: Confidence::CERTAIN,
+        title: format!(
+            "network polling ({what}) waited {} for core {}{held}",
+            time(length),
+            core.name
+        ),
+        figure: format!("{what} waited {}", time(length)),
+        since: waits.iter().map(|wait| wait.since).min(),
+        evidence: evidence(waits, longest, &devices),
+        remedies: remedies(core, holder),
+        episodes: span::longest(waits.iter().map(|wait| episode(wait, &devices)).collect()),
+        touched,
+    }
+}
+
+fn holders(waits: &[Wait]) -> impl Iterator<Item = &Holder> {
+    waits.iter().filter_map(|wait| wait.holder.as_ref())
+}
+
+/// The process that held the core for most of the time.
+fn main_holder(waits: &[Wait]) -> Option<&Holder> {
+    let mut held: BTreeMap<&str, Duration> = BTreeMap::new();
+    for wait in waits {
+        if let Some(holder) = &wait.holder {
+            *held.entry(&holder.pid).or_default() += wait.length();
+        }
+    }
+    let (pid, _) = held
+        .into_iter()
+        .max_by_key(|(pid, time)| (*time, std::cmp::Reverse(*pid)))?;
+    holders(waits)
+        .filter(|holder| holder.pid == pid)
+        .max_by_key(|holder| holder.place.is_some())
+}
+
+fn episode(wait: &Wait, devices: &[(Subject, String)]) -> Episode {
+    let mut touched = vec![wait.core.clone()];
+    if let Some(holder) = &wait.holder {
+        touched.push(Subject::new(SubjectKind::Process, holder.pid.as_str()));
+    }
+    match wait.instance() {
+        Some((device, queue)) => touched.extend([device, queue]),
+        None => touched.extend(devices.iter().map(|(subject, _)| subject.clone())),
+    }
+    Episode {
+        from: wait.since,
+        to: wait.until,
+        touched,
+    }
+}
+
+/// The devices and queues that are polled on this core, and how that is known.
+fn devices(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Vec<(Subject, String)> {
+    let mut known: BTreeMap<Subject, String> = BTreeMap::new();
+    for (device, queue) in waits.iter().filter_map(Wait::instance) {
+        let how = "its polling thread is named after it";
+        known.entry(device).or_insert_with(|| how.into());
+        known.entry(queue).or_insert_with(|| how.into());
+    }
+    // A thread polls its own device; a soft interrupt those that interrupt the core.
+    if waits.iter().any(|wait| wait.instance().is_none()) {
+        for (device, queue, how) in interrupts_of(case, core) {
+            known.entry(device).or_insert_with(|| how.clone());
+            if let Some(queue) = queue {
+                known.entry(queue).or_insert(how);
+            }
+        }
+    }
+    for record in case.of(&NAPI_POLL_GAP_NS) {
+        let Some(gap_ns) = record.value().filter(|ns| *ns >= case.limit(&WAIT) * 1e9) else {
+            continue;
+        };
+        let inside =
+            |wait: &Wait| wait.since <= record.at && record.at <= wait.until.after(SAMPLED);
+        let device = record.subject.name.split('/').next().unwrap_or_default();
+        let is_ours = known.contains_key(&Subject::new(SubjectKind::Device, device))
+            || record
+                .subject
+                .name
+                .ends_with(&format!("/cpu-{}", core.name));
+        if is_ours && waits.iter().any(inside) {
+            let how = format!(
+                "it had work left and was not polled for {}",
+                time_ns(gap_ns)
+            );
+            known.insert(record.subject.clone(), how);
+        }
+    }
+    known.into_iter().collect()
+}
+
+/// Poll gaps are told once a second.
+const SAMPLED: Duration = Duration::from_secs(2);
+
+/// Devices whose interrupts go to this core, with the queue where the interrupt names it.
+fn interrupts_of(case: &Case<'_>, core: &Subject) -> Vec<(Subject, Option<Subject>, String)> {
+    let Ok(cpu) = core.name.parse::<u32>() else {
+        return Vec::new();
+    };
+    let mut latest: BTreeMap<(&Subject, &str), &Record> = BTreeMap::new();
+    for record in case.of(&NIC_INTERRUPT) {
+        latest.insert(
+            (&record.subject, record.detail("irq").unwrap_or("")),
+            record,
+        );
+    }
+    let goes_here = |record: &&Record| {
+        let cpus = record
+            .detail("effective_cpus")
+            .or(record.detail("allowed_cpus"));
+        cpus.is_some_and(|cpus| has_cpu(cpus, cpu))
+    };
+    let here = latest.into_iter().filter(|(_, record)| goes_here(record));
+    here.filter_map(|((device, irq), record)| {
+        let name = record.detail("name").unwrap_or(irq);
+        let queue = match queue_of(name, device) {
+            Interrupt::OfQueue(queue) => Some(queue),
+            Interrupt::OfDevice => None,
+            Interrupt::Other => return None,
+        };
+        let how = format!("its interrupt {name} goes to that core");
+        Some((device.clone(), queue, how))
+    })
+    .collect()
+}
+
+/// What an interrupt is for.
+enum Interrupt {
+    OfQueue(Subject),
+    OfDevice,
+    /// Control and management, which no packet waits for.
+    Other,
+}
+
+/// Drivers name them `ens5-Tx-Rx-5`, `virtio2-output.0`, `mlx5_comp3@pci:0000:3b:00.0`; a
+/// device with one interrupt has its own name there, and what ends in no number is for
+/// control (`virtio2-config`, `ena-mgmnt@pci:...`).
+fn queue_of(name: &str, device: &Subject) -> Interrupt {
+    let name = name.split('@').next().unwrap_or(name);
+    if *name == *device.name || name.parse::<u32>().is_ok() {
+        return Interrupt::OfDevice;
+    }
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match &name[stem.len()..] {
+        "" => Interrupt::Other,
+        queue => {
+            let name = format!("{}/tx-{queue}", device.name);
+            Interrupt::OfQueue(Subject::new(SubjectKind::Queue, name))
+        }
+    }
+}
+
+/// Whether a list such as `0-3,8` has this CPU.
+fn has_cpu(list: &str, cpu: u32) -> bool {
+    list.split(',').any(|part| {
+        let (first, last) = part
+            .trim()
+            .split_once('-')
+            .unwrap_or((part.trim(), part.trim()));
+        let bounds = (first.parse::<u32>(), last.parse::<u32>());
+        matches!(bounds, (Ok(first), Ok(last)) if (first..=last).contains(&cpu))
+    })
+}
+
+fn evidence(
+    waits: &[Wait],
+    longest: Option<&Wait>,
+    devices: &[(Subject, String)],
+) -> Vec<Evidence> {
+    let mut all = Vec::new();
+    if let Some(wait) = longest {
+        let text = format!(
+            "{} waited {} for core {}; {} it waited over half a second",
+            wait.what,
+            time(wait.length()),
+            wait.core.name,
+            times(waits.len())
+        );
+        let longest = Evidence::speaks_for("napi: raise and wake against run", text);
+        all.push(longest.value(wait.length().as_secs_f64()).at(wait.since));
+    }
+    all.push(match main_holder(waits) {
+        Some(holder) => {
+            let place =
+                holder
+                    .place
+                    .as_ref()
+                    .map_or(String::new(), |function| match function.as_str() {
+                        "[user]" => ", in its own code".into(),
+                        function => format!(", in {function}"),
+                    });
+            let text = format!(
+                "{} (pid {}) ran there meanwhile{place}",
+                holder.comm, holder.pid
+            );
+            Evidence::speaks_for("napi: a look at the core", text)
+        }
+        None => Evidence::missing("napi", "who held the core was not seen"),
+    });
+    for (subject, how) in devices.iter().take(4) {
+        all.push(Evidence::speaks_for(
+            "napi, nics",
+            format!("{subject}: {how}"),
+        ));
+    }
+    if devices.is_empty() {
+        let text = "which device is polled on that core is not known";
+        all.push(Evidence::missing("nics", text));
+    }
+    all
+}
+
+fn remedies(core: &Subject, holder: Option<&Holder>) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    if let Some(holder) = holder {
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            format!("see what {} does and where it may run", holder.comm),
+            format!("taskset -cp {0}; sudo cat /proc/{0}/stack", holder.pid),
+        ));
+    }
+    remedies.push(Remedy::advice(
+        RemedyKind::Prevent,
+        format!("have the interrupts of core {} served elsewhere", core.name),
+    ));
+    remedies
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use sexton_model::fact::Fact;
+
+use super::*;
+use crate::story::{Story, subject, words};
+
+fn told(story: Story, fact: &'static Fact, seconds: f64, what: &str, waited_ns: &str) -> Story {
+    let details = [
+        ("what", what),
+        ("waited_ns", waited_ns),
+        ("holder_pid", "77"),
+        ("holder_comm", "reader"),
+        ("stack", "do_syscall_64;vfs_read;memory_stat_show"),
+    ];
+    story.event("napi", seconds, &Subject::cpu(1), fact, &details)
+}
+
+#[test]
+fn a_thread_that_polls_and_waits_is_named_with_device_and_holder() {
+    let story = told(
+        Story::default(),
+        &NAPI_STARVED,
+        20.0,
+        "napi/ens5-8193",
+        "600000000",
+    );
+    let story = told(story, &NAPI_SERVED, 23.4, "napi/ens5-8193", "4000000000");
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), 1);
+    let finding = &found[0];
+    assert_eq!(finding.id().as_str(), "NET001:1");
+    assert_eq!(finding.severity, Severity::Serious);
+    assert_eq!(finding.episodes.len(), 1, "one wait told twice");
+    for expected in ["4.0 s", "core 1", "reader (pid 77)"] {
+        assert!(finding.title.contains(expected), "{}", finding.title);
+    }
+    for (kind, name) in [
+        (SubjectKind::Device, "ens5"),
+        (SubjectKind::Queue, "ens5/napi-8193"),
+        (SubjectKind::Process, "77"),
+    ] {
+        assert!(finding.touches(&subject(kind, name)), "{name}");
+    }
+    assert!(
+        words(finding).contains("memory_stat_show"),
+        "{}",
+        words(finding)
+    );
+}
+
+#[test]
+fn an_interrupt_leads_from_the_core_to_device_and_queue() {
+    let story = told(Story::default(), &NAPI_STARVED, 20.0, "net_rx", "600000000");
+    let story = story
+        .event(
+            "nics",
+            1.0,
+            &subject(SubjectKind::Device, "ens5"),
+            &NIC_INTERRUPT,
+            &[
+                ("irq", "33"),
+                ("name", "ens5-Tx-Rx-5"),
+                ("effective_cpus", "0-1"),
+            ],
+        )
+        .event(
+            "nics",
+            1.0,
+            &subject(SubjectKind::Device, "ens6"),
+            &NIC_INTERRUPT,
+            &[
+                ("irq", "34"),
+                ("name", "ens6-Tx-Rx-0"),
+                ("effective_cpus", "2,4-7"),
+            ],
+        );
+    let found = story.found_by(&RULE);
+    assert!(found[0].touches(&subject(SubjectKind::Device, "ens5")));
+    assert!(found[0].touches(&subject(SubjectKind::Queue, "ens5/tx-5")));
+    assert!(!found[0].touches(&subject(SubjectKind::Device, "ens6")));
+    assert_eq!(found[0].severity, Severity::Warning);
+}
+
+#[test]
+fn polling_that_runs_is_not_starved() {
+    let story = Story::default().heard("napi", 1.0);
+    assert!(story.found_by(&RULE).is_empty());
+    let told = Story::default().heard("cores", 1.0).told_by(&RULE);
+    assert_eq!(told.not_judged.len(), 1);
+}

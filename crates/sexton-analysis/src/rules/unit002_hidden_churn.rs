@@ -1,0 +1,250 @@
+//! UNIT002: a unit looks healthy but churns containers or cgroups
+//!
+//! Means: systemd shows the unit active and counts no restarts, while something in it, or a
+//! daemon on its behalf, makes cgroups or containers again and again, and the kernel keeps
+//! what they leave. In the founding incident a supervisor inside `ecs.service` did that.
+//! Where no unit is behind it, the process or the cgroup is named.
+//! Not this: a burst of work that drains; a unit that systemd itself restarts (UNIT001); a
+//! daemon such as dockerd that does what a client asked, when the client can be named.
+//! By hand: `bpftrace -e 'tracepoint:cgroup:cgroup_mkdir { printf("%s %s\n", comm, str(args.path)) }'`,
+//! and follow the parents; for containers compare image and name with `systemctl list-units`.
+//! Next: stop it, then clear what it left (MCG001).
+
+mod suspect;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sexton_model::fact::Unit;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::askers::{Asked, Askers};
+use crate::births::{Birth, Births};
+use crate::case::Case;
+use crate::known;
+use crate::lives;
+use crate::origins::{self, Origin};
+use crate::pile;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::rules::{
+    ctr001_short_lived as ctr001, mcg001_dying_pile_up as mcg001, unit001_restart_loop as unit001,
+};
+use suspect::Suspect;
+
+const CODE: &str = "UNIT002";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a unit looks healthy but churns containers or cgroups",
+    needs: &[],
+    uses: &["cgroups", "containers", "exits", "memcg", "units"],
+    is_essential: true,
+    is_cause: true,
+    thresholds: &[
+        &LEAST_BIRTHS,
+        &LEAST_SECONDS,
+        &LEAST_LEFT,
+        &LEAST_LEFT_RATIO,
+    ],
+    source: include_str!("unit002_hidden_churn.rs"),
+    judge,
+};
+
+static LEAST_BIRTHS: Threshold = Threshold {
+    rule: CODE,
+    name: "least_births",
+    default: 5.0,
+    range: (2.0, 1e9),
+    unit: Unit::Count,
+    why: "so many births in the window that lead to one maker are churn; fewer are found by what \
+          they left before",
+};
+
+static LEAST_SECONDS: Threshold = Threshold {
+    rule: CODE,
+    name: "least_seconds",
+    default: 10.0,
+    range: (1.0, 86_400.0),
+    unit: Unit::Seconds,
+    why: "births within less time than this are one burst of work",
+};
+
+static LEAST_LEFT: Threshold = Threshold {
+    rule: CODE,
+    name: "least_left",
+    default: 5.0,
+    range: (1.0, 1e9),
+    unit: Unit::Count,
+    why: "so many removed cgroups must still be held by the kernel for churn to be harmful",
+};
+
+static LEAST_LEFT_RATIO: Threshold = Threshold {
+    rule: CODE,
+    name: "least_left_ratio",
+    default: 0.15,
+    range: (0.0, 1.0),
+    unit: Unit::Ratio,
+    why: "of the removed this part must still be held; containers that touch nothing on the host \
+          left 0.00 to 0.13 each when measured, one that appends 4 kB to a log 1.0, 200 bytes 0.2",
+};
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let heard: Vec<&&str> = ["cgroups", "containers", "memcg"]
+        .iter()
+        .filter(|s| case.heard(s))
+        .collect();
+    if heard.is_empty() {
+        let because = format!(
+            "{}; {}",
+            case.why_silent("cgroups"),
+            case.why_silent("memcg")
+        );
+        return out.not_judged(CODE, because);
+    }
+    let origins = origins::all(case);
+    let births = Births::of(case);
+    let askers = Askers::new(case, &origins);
+    let mut suspects: BTreeMap<Subject, Suspect<'_>> = BTreeMap::new();
+    add_births(&askers, &births, &mut suspects);
+    add_lives(case, &askers, &mut suspects);
+    add_backlog(case, &origins, &askers, &mut suspects);
+    for suspect in suspects.into_values() {
+        let is_told_by_systemd = unit001::is_loop(case, &suspect.subject);
+        if !is_told_by_systemd && suspect.is_guilty(case) {
+            out.found(suspect.finding(case));
+        }
+    }
+}
+
+/// Those that births lead to.
+fn add_births<'a>(
+    askers: &Askers<'a>,
+    births: &Births<'a>,
+    suspects: &mut BTreeMap<Subject, Suspect<'a>>,
+) {
+    for asked in askers.of_births(births) {
+        let suspect = Suspect::entry(suspects, &asked.subject);
+        suspect.signs.extend(asked.signs.iter().cloned());
+        suspect.n_births += asked.n();
+        suspect
+            .times
+            .extend(asked.births.iter().map(|birth| birth.at));
+        suspect.images.extend(asked.images.iter().copied());
+        for pattern in asked.patterns() {
+            let fate = births.fate(pattern);
+            let share = share(&asked, births, pattern);
+            suspect.n_removed += scaled(fate.n_removed, share);
+            suspect.n_left += scaled(fate.n_left, share);
+            suspect.patterns.insert(pattern.to_owned(), share);
+        }
+        suspect.containers |= asked.births.iter().any(|birth| birth.container.is_some());
+    }
+}
+
+/// The part of the births of a pattern that leads to one.
+fn share(asked: &Asked<'_>, births: &Births<'_>, pattern: &str) -> f64 {
+    let count = |all: &[Birth<'_>]| -> u64 {
+        let own = all.iter().filter(|birth| birth.pattern == pattern);
+        own.map(|birth| birth.n).sum()
+    };
+    count(&asked.births) as f64 / count(&births.births).max(1) as f64
+}
+
+fn scaled(n: u64, share: f64) -> u64 {
+    (n as f64 * share).round() as u64
+}
+
+/// Those that loops of containers lead to.
+fn add_lives<'a>(
+    case: &Case<'a>,
+    askers: &Askers<'a>,
+    suspects: &mut BTreeMap<Subject, Suspect<'a>>,
+) {
+    for (image, lives) in lives::by_image(case) {
+        let all: Vec<&lives::Life<'a>> = lives.iter().collect();
+        let Some((subject, signs)) = askers.of_containers(Some(image), &all) else {
+            continue;
+        };
+        if !ctr001::is_loop(case, image, &lives) {
+            continue;
+        }
+        let suspect = Suspect::entry(suspects, &subject);
+        suspect.signs.extend(signs);
+        suspect.images.insert(image);
+        suspect.containers = true;
+        suspect.n_lives += lives.len() as u64;
+        suspect.life_times.extend(lives.iter().map(lives::Life::at));
+    }
+}
+
+/// What the census has of each, and those that only a backlog leads to.
+fn add_backlog<'a>(
+    case: &Case<'a>,
+    origins: &[Origin<'a>],
+    askers: &Askers<'a>,
+    suspects: &mut BTreeMap<Subject, Suspect<'a>>,
+) {
+    for origin in origins {
+        let course = pile::course(origin);
+        let is_pile = mcg001::is_pile(case, origin, course);
+        let claims: Vec<(Subject, f64)> = suspects
+            .values()
+            .filter_map(|suspect| Some((suspect.subject.clone(), claim(case, suspect, origin)?)))
+            .collect();
+        // What one is seen to make is not put down to another who once made one like it.
+        let is_active = |(subject, _): &&(Subject, f64)| suspects[subject].is_active(case);
+        let active: Vec<_> = claims.iter().filter(is_active).cloned().collect();
+        let claims = if active.is_empty() { claims } else { active };
+        let is_claimed = !claims.is_empty();
+        for (subject, share) in claims {
+            Suspect::entry(suspects, &subject).take(origin, is_pile, share);
+        }
+        if is_claimed || !is_pile {
+            continue;
+        }
+        let found = by_path(origin).or_else(|| askers.of_containers(Some(origin.image?), &[]));
+        if let Some((subject, signs)) = found {
+            let suspect = Suspect::entry(suspects, &subject);
+            suspect.signs.extend(signs);
+            suspect.patterns.insert(origin.pattern.clone(), 1.0);
+            suspect.images.extend(origin.image);
+            suspect.take(origin, is_pile, 1.0);
+        }
+    }
+}
+
+/// The part of a pile that is a suspect's. Containers of all sorts have cgroups of one
+/// pattern: there one birth proves nothing, unless it is of many or of the same image.
+fn claim(case: &Case<'_>, suspect: &Suspect<'_>, origin: &Origin<'_>) -> Option<f64> {
+    if origin
+        .image
+        .is_some_and(|image| suspect.images.contains(image))
+    {
+        return Some(1.0);
+    }
+    let share = suspect.patterns.get(&origin.pattern).copied();
+    let is_container = matches!(origin.kind, "container" | "Kubernetes pod");
+    match share {
+        Some(share) if !is_container || suspect.churns(case) => Some(share),
+        // A loop of containers that was told by the runtime, and not seen as cgroups.
+        _ if is_container && suspect.n_lives > 0 => Some(share.unwrap_or(1.0)),
+        _ => None,
+    }
+}
+
+/// The unit that the path of an origin tells, unless it stands for many or for others.
+fn by_path(origin: &Origin<'_>) -> Option<(Subject, Vec<crate::askers::Sign>)> {
+    let unit = origin
+        .unit
+        .filter(|unit| !unit.contains('<') && !known::is_between(unit))?;
+    let sign = crate::askers::Sign::path(unit);
+    Some((Subject::new(SubjectKind::Unit, unit), vec![sign]))
+}
+
+/// The time that births must be spread over.
+fn least_span(case: &Case<'_>) -> Duration {
+    Duration::from_secs_f64(case.limit(&LEAST_SECONDS))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+use sexton_model::fact::exit::PROCESS_FAILED;
+use sexton_model::fact::unit as fact;
+use sexton_model::finding::{Confidence, Finding};
+use sexton_model::record::Sink;
+
+use super::*;
+use crate::testing::{Churn, Watch, at, births, census, container_id, lives};
+
+const FROM: u64 = 100_000;
+
+fn seen(watch: &mut Watch, units: &[&str]) {
+    let mut out = Sink::new("units", at(FROM));
+    for unit in units {
+        let subject = Subject::new(SubjectKind::Unit, *unit);
+        let details = vec![
+            ("active".into(), "active".into()),
+            ("sub".into(), "running".into()),
+        ];
+        out.event(at(FROM), &subject, &fact::UNIT_SEEN, details);
+    }
+    watch.add(out);
+}
+
+fn guilty(watch: Watch) -> Vec<Finding> {
+    watch.judge(&RULE).findings
+}
+
+/// A loop whose body makes a cgroup by hand, below a parent of its own.
+fn by_shell(i: u64, pid: u64, place: &str, unit: Option<&'static str>) -> Churn<'static> {
+    let ancestry = format!("loop.sh[{pid}] < bash[77] < sshd[12] < init[1]");
+    Churn {
+        path: format!("{place}/run-{i}"),
+        creator: ("mkdir", 5_000 + 2 * i + pid),
+        ancestry: Box::leak(ancestry.into_boxed_str()),
+        unit,
+        is_released: false,
+    }
+}
+
+#[test]
+fn a_shell_loop_without_any_unit_is_named_by_its_process() {
+    let mut watch = Watch::new(FROM, 30);
+    watch.add(births(
+        FROM,
+        (0..28).map(|i| by_shell(i, 900, "/jobs", None)),
+    ));
+    let findings = guilty(watch);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id().as_str(), "UNIT002:loop.sh[900]");
+    assert!(findings[0].touches(&Subject::new(SubjectKind::Cgroup, "/jobs/run-<n>")));
+}
+
+#[test]
+fn two_loops_are_two_though_one_shell_began_both() {
+    let mut watch = Watch::new(FROM, 30);
+    watch.add(births(
+        FROM,
+        (0..28).map(|i| by_shell(i, 900, "/jobs", None)),
+    ));
+    watch.add(births(
+        FROM,
+        (0..28).map(|i| by_shell(i, 901, "/other", None)),
+    ));
+    let names: Vec<String> = guilty(watch).iter().map(|f| f.id().to_string()).collect();
+    assert_eq!(names, ["UNIT002:loop.sh[900]", "UNIT002:loop.sh[901]"]);
+}
+
+#[test]
+fn ancestry_leads_to_the_unit_though_systemd_counts_nothing() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["agent.service"]);
+    watch.add(births(
+        FROM,
+        (0..28).map(|i| by_shell(i, 900, "/jobs", Some("agent.service"))),
+    ));
+    let findings = guilty(watch);
+    assert_eq!(findings[0].id().as_str(), "UNIT002:agent.service");
+    assert!(
+        findings[0].title.contains("looks healthy but"),
+        "{}",
+        findings[0].title
+    );
+    assert_eq!(findings[0].confidence, Confidence::percent(90));
+}
+
+fn by_docker(i: u64, is_released: bool) -> Churn<'static> {
+    Churn {
+        path: format!("/docker/{}", container_id(i)),
+        creator: ("runc", 6_000 + i),
+        ancestry: "containerd-shim[70] < systemd[1]",
+        unit: Some("docker.service"),
+        is_released,
+    }
+}
+
+#[test]
+fn dockerd_is_not_accused_of_what_ecs_asks() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["ecs.service", "docker.service"]);
+    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    let image = "amazon/amazon-ecs-agent:latest";
+    watch.add(lives(FROM + 28, 1, 28, 1, image, "ecs-agent", "1"));
+    let findings = guilty(watch);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert_eq!(findings[0].id().as_str(), "UNIT002:ecs.service");
+    // Known by signature; the name of the unit is not that of the container.
+    assert_eq!(findings[0].confidence, Confidence::percent(80));
+}
+
+#[test]
+fn a_slow_loop_is_led_back_by_what_the_runtime_remembers() {
+    let mut watch = Watch::new(FROM, 30).without("cgroups");
+    seen(&mut watch, &["ecs.service"]);
+    let image = "amazon/amazon-ecs-agent:latest";
+    watch.add(lives(FROM + 30, 25, 24, 10, image, "ecs-agent", "1"));
+    watch.add(census(
+        FROM,
+        &[("/docker/<id>", "/docker/0123456789abcdef", 68_412, "")],
+    ));
+    let findings = guilty(watch);
+    assert_eq!(findings[0].id().as_str(), "UNIT002:ecs.service");
+}
+
+#[test]
+fn a_unit_named_like_the_container_is_behind_it() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["collector.service"]);
+    watch.add(lives(
+        FROM + 30,
+        3,
+        12,
+        1,
+        "registry.local/metrics:2",
+        "collector",
+        "1",
+    ));
+    let findings = guilty(watch);
+    assert_eq!(findings[0].id().as_str(), "UNIT002:collector.service");
+    assert_eq!(findings[0].confidence, Confidence::percent(60));
+}
+
+/// Clients of a unit that end with the containers of [`by_docker`], with this status.
+fn clients(unit: &str, code: &str) -> Sink {
+    let mut out = Sink::new("exits", at(FROM + 28));
+    for i in 0..28 {
+        let details = vec![
+            ("comm".into(), "docker".into()),
+            ("unit".into(), unit.to_owned()),
+            ("exit_code".into(), code.to_owned()),
+            ("lifetime_ns".into(), "2000000000".into()),
+        ];
+        let subject = Subject::new(SubjectKind::Process, (7_000 + i).to_string());
+        out.event(at(FROM + 1 + i), &subject, &PROCESS_FAILED, details);
+    }
+    out
+}
+
+/// Who is found, and how sure that is, when that unit's clients end with that status.
+fn by_clients(unit: &str, code: &str) -> (String, Confidence) {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["poller.service", "docker.service"]);
+    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(lives(FROM + 28, 1, 28, 1, "probe:1", "job-", "5"));
+    watch.add(clients(unit, code));
+    let findings = guilty(watch);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    (findings[0].id().to_string(), findings[0].confidence)
+}
+
+#[test]
+fn who_runs_the_client_of_a_container_is_behind_it() {
+    let found = by_clients("poller.service", "5");
+    let expected = ("UNIT002:poller.service".to_owned(), Confidence::percent(85));
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn clients_that_end_otherwise_are_others() {
+    let found = by_clients("poller.service", "1");
+    assert_eq!(found.0, "UNIT002:docker.service");
+}
+
+#[test]
+fn dockerd_is_named_when_nobody_else_can_be() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["docker.service"]);
+    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    let findings = guilty(watch);
+    assert_eq!(findings[0].id().as_str(), "UNIT002:docker.service");
+    assert_eq!(findings[0].confidence, Confidence::POSSIBLE);
+    assert!(
+        findings[0].title.contains("could not be named"),
+        "{}",
+        findings[0].title
+    );
+}
+
+#[test]
+fn work_that_drains_accuses_nobody() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["docker.service", "ci.service"]);
+    watch.add(births(FROM, (0..28).map(|i| by_docker(i, true))));
+    watch.add(lives(FROM + 28, 1, 28, 1, "build:1", "job-", "0"));
+    watch.add(census(
+        FROM,
+        &[("/docker/<id>", "/docker/0123456789abcdef", 90, "")],
+    ));
+    watch.add(census(
+        FROM + 27,
+        &[("/docker/<id>", "/docker/0123456789abcdef", 3, "")],
+    ));
+    assert!(guilty(watch).is_empty());
+}
+
+#[test]
+fn a_backlog_alone_leads_to_the_unit_in_its_path() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["batch.service"]);
+    let place = (
+        "/system.slice/batch.service/w-<n>",
+        "/system.slice/batch.service/w-7",
+        4_211,
+        "",
+    );
+    watch.add(census(FROM, &[place]));
+    let findings = guilty(watch);
+    assert_eq!(findings[0].id().as_str(), "UNIT002:batch.service");
+    assert!(
+        findings[0].title.contains("none was made while"),
+        "{}",
+        findings[0].title
+    );
+    assert!(findings[0].confidence <= Confidence::LIKELY);
+}
+
+#[test]
+fn what_was_made_and_then_no_more_is_told_so() {
+    let mut watch = Watch::new(FROM, 60);
+    watch.add(births(
+        FROM,
+        (0..20).map(|i| by_shell(i, 900, "/jobs", None)),
+    ));
+    for second in [27, 40, 59] {
+        watch.add(census(
+            FROM + second,
+            &[("/jobs/run-<n>", "/jobs/run-7", 4_211, "")],
+        ));
+    }
+    let findings = guilty(watch);
+    let title = &findings[0].title;
+    assert!(
+        title.contains("20 were made while sexton watched"),
+        "{title}"
+    );
+}
+
+#[test]
+fn a_unit_that_systemd_restarts_is_another_rules_matter() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["agent.service"]);
+    watch.add(births(
+        FROM,
+        (0..28).map(|i| by_shell(i, 900, "/jobs", Some("agent.service"))),
+    ));
+    let unit = Subject::new(SubjectKind::Unit, "agent.service");
+    for (second, n) in [(0, 100.0), (10, 110.0)] {
+        let mut out = Sink::new("units", at(FROM + second));
+        out.sample(&unit, &fact::UNIT_RESTARTS, n);
+        watch.add(out);
+    }
+    assert!(guilty(watch).is_empty());
+}
+
+#[test]
+fn everything_blind_is_not_judged() {
+    assert_eq!(
+        Watch::blind("cgroups", "no").judge(&RULE).not_judged.len(),
+        1
+    );
+}
+
+#[test]
+fn one_container_that_starts_is_not_behind_a_pile_of_containers() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["web.service", "docker.service"]);
+    watch.add(births(FROM, (0..1).map(|i| by_docker(i, true))));
+    watch.add(lives(FROM + 30, 29, 1, 600, "web:1", "web", "0"));
+    let mut out = census(
+        FROM,
+        &[("/docker/<id>", "/docker/0123456789abcdef", 9_000, "")],
+    )
+    .into_records();
+    watch.records.append(&mut out);
+    assert!(guilty(watch).is_empty());
+}

@@ -1,0 +1,100 @@
+//! UNIT005: a unit's settings make an endless loop
+//!
+//! Means: when this unit fails, systemd starts it again without end: its start limit cannot
+//! be reached, because the delay between starts is too long for the window in which they
+//! are counted, or nothing is counted. Every start makes a memory cgroup.
+//! Told of units that are known to be of no use or cannot start, and of those that neither
+//! the shape nor a signature knows: a loop that never begins does no harm.
+//! Not this: a unit that restarts right now (UNIT001).
+//! By hand: `systemctl show -p RestartUSec,StartLimitIntervalUSec,StartLimitBurst UNIT`.
+//! Next: turn the unit off, or bound it: a drop-in with `StartLimitIntervalSec=1h`.
+
+use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+
+use crate::case::Case;
+use crate::rule::{Findings, Rule};
+use crate::unit_files::UnitFile;
+
+const CODE: &str = "UNIT005";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a unit's settings make an endless loop",
+    needs: &["unit_files"],
+    uses: &[],
+    is_essential: false,
+    is_cause: false,
+    thresholds: &[],
+    source: include_str!("unit005_endless.rs"),
+    judge,
+};
+
+/// The last word of the files on each unit.
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    for records in case.by_subject(&UNIT_FILE).into_values() {
+        if let Some(record) = records.last() {
+            finding(&UnitFile(record))
+                .into_iter()
+                .for_each(|found| out.found(found));
+        }
+    }
+}
+
+fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
+    let harms = unit.is_unwanted() || unit.is_broken();
+    let is_known = matches!(unit.detail("role"), Some("must" | "may"));
+    if !unit.is_endless() || unit.detail("skipped").is_some() || is_known && !harms {
+        return None;
+    }
+    let subject = unit.0.subject.clone();
+    let name = subject.name.to_string();
+    let runs = unit.runs_per_day();
+    let arithmetic = unit.detail("arithmetic").unwrap_or_default();
+    let restart = unit.detail("restart").unwrap_or_default();
+    let mut evidence = vec![
+        Evidence::speaks_for("unit_files", format!("Restart={restart}; {arithmetic}")),
+        Evidence::speaks_for(
+            "unit_files",
+            format!("at most {runs} runs a day, each with a memory cgroup"),
+        )
+        .value(runs as f64),
+    ];
+    match unit.detail("prevented_by") {
+        Some(codes) => evidence.push(Evidence::against(
+            "unit_files",
+            format!("exit codes that end it: {codes}"),
+        )),
+        None => evidence.push(Evidence::speaks_for(
+            "unit_files",
+            "no RestartPreventExitStatus= ends it",
+        )),
+    }
+    Some(Finding {
+        code: CODE,
+        severity: if harms {
+            Severity::Warning
+        } else {
+            Severity::Note
+        },
+        confidence: if harms {
+            Confidence::LIKELY
+        } else {
+            Confidence::POSSIBLE
+        },
+        title: format!("{name} restarts without end when it fails, up to {runs} times a day"),
+        figure: format!("up to {runs} cgroups a day"),
+        since: None,
+        evidence,
+        remedies: vec![Remedy::command(
+            RemedyKind::Prevent,
+            "bound its restarts",
+            format!(
+                "sudo systemctl edit {name}   # [Unit] StartLimitIntervalSec=1h StartLimitBurst=10"
+            ),
+        )],
+        touched: Vec::new(),
+        episodes: Vec::new(),
+        subject,
+    })
+}

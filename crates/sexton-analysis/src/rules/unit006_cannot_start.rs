@@ -1,0 +1,73 @@
+//! UNIT006: a unit cannot start here
+//!
+//! Means: the unit is started at boot and will fail: its program or interpreter, a mandatory
+//! environment file, its user or a unit that it requires is missing.
+//! Not this: a unit whose condition does not hold; systemd skips that one quietly.
+//! By hand: `systemd-analyze verify UNIT` on the node.
+//! Next: install what is missing, or turn the unit off.
+
+use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+
+use crate::case::Case;
+use crate::rule::{Findings, Rule};
+use crate::unit_files::UnitFile;
+
+const CODE: &str = "UNIT006";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a unit cannot start here",
+    needs: &["unit_files"],
+    uses: &[],
+    is_essential: false,
+    is_cause: false,
+    thresholds: &[],
+    source: include_str!("unit006_cannot_start.rs"),
+    judge,
+};
+
+/// The last word of the files on each unit.
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    for records in case.by_subject(&UNIT_FILE).into_values() {
+        if let Some(record) = records.last() {
+            finding(&UnitFile(record))
+                .into_iter()
+                .for_each(|found| out.found(found));
+        }
+    }
+}
+
+fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
+    let why = unit.detail("fails")?;
+    let subject = unit.0.subject.clone();
+    let name = subject.name.to_string();
+    let package = unit.detail("package").unwrap_or("no package");
+    Some(Finding {
+        code: CODE,
+        severity: if unit.is_endless() {
+            Severity::Warning
+        } else {
+            Severity::Note
+        },
+        confidence: Confidence::LIKELY,
+        title: format!("{name} cannot start here: {why}"),
+        figure: why.to_owned(),
+        since: None,
+        evidence: vec![
+            Evidence::speaks_for("unit_files", why),
+            Evidence::speaks_for("unit_files", format!("its file belongs to {package}")),
+        ],
+        remedies: vec![
+            Remedy::advice(RemedyKind::Stop, "install what is missing"),
+            Remedy::command(
+                RemedyKind::Prevent,
+                "or turn it off",
+                format!("sudo systemctl disable {name}"),
+            ),
+        ],
+        touched: Vec::new(),
+        episodes: Vec::new(),
+        subject,
+    })
+}

@@ -1,0 +1,133 @@
+//! Stretches of time, and whether they meet.
+
+use std::time::Duration;
+
+use sexton_model::finding::{Episode, Finding};
+use sexton_model::moment::Moment;
+use sexton_model::subject::Subject;
+
+/// Episodes that a finding keeps; the longest of more.
+pub(crate) const MAX_EPISODES: usize = 32;
+
+/// A sample covers at most so much time before it; what is longer is a hole.
+const MOST_COVERED: Duration = Duration::from_secs(5);
+
+/// What a first sample covers when there is no second to tell.
+const FIRST_COVERS: Duration = Duration::from_secs(1);
+
+/// All of time.
+pub(crate) const EVER: (Moment, Moment) = (Moment::from_ns(0), Moment::from_ns(u64::MAX));
+
+/// The mean over time of samples, which are in its order, within these spans. A sample
+/// covers the time since the one before, and sensors take more of them when much happens:
+/// counted one by one, busy times would weigh too much. `None` when nothing is covered.
+pub(crate) fn mean(samples: &[(Moment, f64)], within: &[(Moment, Moment)]) -> Option<f64> {
+    let until_next = samples.get(1).map(|next| next.0.since(samples[0].0));
+    let first = until_next.unwrap_or(FIRST_COVERS).min(MOST_COVERED);
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for (i, (at, value)) in samples.iter().enumerate() {
+        let covers = match i.checked_sub(1) {
+            Some(before) => at.since(samples[before].0).min(MOST_COVERED),
+            None => first,
+        };
+        let from = earlier(*at, covers);
+        let inside = within
+            .iter()
+            .map(|span| (*at).min(span.1).since(from.max(span.0)).as_secs_f64());
+        let inside: f64 = inside.sum();
+        sum += value * inside;
+        weight += inside;
+    }
+    (weight > 0.0).then(|| sum / weight)
+}
+
+/// Whether two episodes overlap, give or take so much.
+pub(crate) fn overlap(a: &Episode, b: &Episode, slack: Duration) -> bool {
+    a.from <= b.to.after(slack) && b.from <= a.to.after(slack)
+}
+
+/// How long it lasted.
+pub(crate) fn length(episode: &Episode) -> Duration {
+    episode.to.since(episode.from)
+}
+
+/// The longest ones, in the order of time.
+pub(crate) fn longest(mut episodes: Vec<Episode>) -> Vec<Episode> {
+    episodes.sort_by_key(|episode| (std::cmp::Reverse(length(episode)), episode.from));
+    episodes.truncate(MAX_EPISODES);
+    episodes.sort_by_key(|episode| (episode.from, episode.to));
+    episodes
+}
+
+/// The episodes of two findings that are at one place at one time.
+pub(crate) fn meetings<'a>(
+    a: &'a Finding,
+    b: &'a Finding,
+    place: &'a Subject,
+    slack: Duration,
+) -> impl Iterator<Item = (&'a Episode, &'a Episode)> {
+    let at_place = move |episode: &&Episode| episode.touched.contains(place);
+    a.episodes.iter().filter(at_place).flat_map(move |one| {
+        let others = b.episodes.iter().filter(at_place);
+        others
+            .filter(move |other| overlap(one, other, slack))
+            .map(move |other| (one, other))
+    })
+}
+
+/// A moment so much earlier; the first there is when that would be before it.
+pub(crate) fn earlier(at: Moment, time: Duration) -> Moment {
+    let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Moment::from_ns(at.as_ns().saturating_sub(ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn episode(from: u64, to: u64) -> Episode {
+        Episode {
+            from: Moment::from_ns(from),
+            to: Moment::from_ns(to),
+            touched: Vec::new(),
+        }
+    }
+
+    /// Times in seconds.
+    fn check_mean(samples: &[(u64, f64)], within: (u64, u64), expected: Option<f64>) {
+        let at = |seconds: u64| Moment::from_ns(seconds * 1_000_000_000);
+        let samples: Vec<_> = samples.iter().map(|(s, value)| (at(*s), *value)).collect();
+        let mean = mean(&samples, &[(at(within.0), at(within.1))]);
+        assert_eq!(mean, expected, "{samples:?}");
+    }
+
+    #[test]
+    fn samples_weigh_as_much_as_they_cover() {
+        let uneven = [(10, 0.0), (14, 0.0), (15, 1.0), (16, 1.0)];
+        check_mean(&uneven, (10, 16), Some(2.0 / 6.0));
+        check_mean(&uneven, (15, 16), Some(1.0));
+        // Nothing is known of a hole but its last seconds.
+        check_mean(&[(10, 0.0), (100, 1.0)], (20, 100), Some(1.0));
+        check_mean(&[(10, 0.0), (100, 1.0)], (20, 90), None);
+        check_mean(&[(10, 0.5)], (0, 100), Some(0.5));
+        check_mean(&[], (0, 100), None);
+    }
+
+    #[test]
+    fn stretches_meet_or_do_not() {
+        let slack = Duration::from_nanos(5);
+        assert!(overlap(&episode(10, 20), &episode(20, 30), Duration::ZERO));
+        assert!(!overlap(&episode(10, 20), &episode(21, 30), Duration::ZERO));
+        assert!(overlap(&episode(26, 30), &episode(10, 21), slack));
+        assert!(!overlap(&episode(27, 30), &episode(10, 21), slack));
+    }
+
+    #[test]
+    fn the_longest_are_kept_in_the_order_of_time() {
+        let many: Vec<Episode> = (0..100).map(|n| episode(n * 1000, n * 1000 + n)).collect();
+        let kept = longest(many);
+        assert_eq!(kept.len(), MAX_EPISODES);
+        assert_eq!(kept[0], episode(68_000, 68_068));
+        assert_eq!(kept[31], episode(99_000, 99_099));
+    }
+}

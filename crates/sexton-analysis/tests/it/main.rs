@@ -1,0 +1,4 @@
+//! Invented stories, judged as a whole.
+
+mod numa_walk;
+mod story;
