@@ -1,0 +1,239 @@
+//! pprof: a gzip-packed `profile.proto` (<https://github.com/google/pprof>). Each sample is an
+//! entry of its own, because the format has no time but as a label.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sexton_model::stack::{Frame, NameId, StackSample, StackTables};
+
+use crate::NO_CPU;
+use crate::filter::{Filter, Matcher};
+use crate::import::Sink;
+use crate::names;
+
+/// Strings that are always there, by their number; those of the recording follow.
+const FIXED: [&str; 12] = [
+    "",
+    "samples",
+    "count",
+    "cpu",
+    "nanoseconds",
+    "time",
+    "pid",
+    "tid",
+    "core",
+    "thread",
+    "cgroup",
+    "state",
+];
+const SAMPLES: u64 = 1;
+const COUNT: u64 = 2;
+const CPU: u64 = 3;
+const NANOSECONDS: u64 = 4;
+const TIME: u64 = 5;
+const PID: u64 = 6;
+const TID: u64 = 7;
+const CORE: u64 = 8;
+const THREAD: u64 = 9;
+const CGROUP: u64 = 10;
+
+/// Events whose weight is a time.
+pub(crate) fn is_clock(event: &str) -> bool {
+    let event = event.split(':').next().unwrap_or(event);
+    matches!(event, "cpu-clock" | "task-clock")
+}
+
+/// Writes samples as they come.
+pub struct Pprof<W: Write> {
+    out: GzEncoder<W>,
+    matcher: Matcher,
+    entry: Vec<u8>,
+    scratch: Vec<u8>,
+    event: Option<NameId>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    n_samples: u64,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Pprof<W> {
+    /// Writes what the filter lets pass to `out`.
+    pub fn new(out: W, filter: Filter) -> Self {
+        Self {
+            out: GzEncoder::new(out, Compression::fast()),
+            matcher: Matcher::new(filter),
+            entry: Vec::new(),
+            scratch: Vec::new(),
+            event: None,
+            first_ns: None,
+            last_ns: 0,
+            n_samples: 0,
+            failed: None,
+        }
+    }
+
+    /// How many samples were written.
+    pub fn n_samples(&self) -> u64 {
+        self.n_samples
+    }
+
+    /// Writes what the samples refer to, and ends the file.
+    pub fn finish(mut self, tables: &StackTables) -> io::Result<W> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut profile = Vec::new();
+        let event = self.event.map_or("", |event| tables.name(event));
+        let value_type = |kind: u64, unit: u64| {
+            let mut value = Vec::new();
+            number(&mut value, 1, kind);
+            number(&mut value, 2, unit);
+            value
+        };
+        let by_weight = if is_clock(event) {
+            value_type(CPU, NANOSECONDS)
+        } else {
+            value_type(self.event.map_or(SAMPLES, string_of), COUNT)
+        };
+        message(&mut profile, 1, &value_type(SAMPLES, COUNT));
+        message(&mut profile, 1, &by_weight);
+        message(&mut profile, 11, &by_weight);
+        number(&mut profile, 9, self.first_ns.unwrap_or(0));
+        number(
+            &mut profile,
+            10,
+            self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
+        );
+        self.out.write_all(&profile)?;
+        let mut unnamed = Vec::new();
+        let first_unnamed = FIXED.len() + tables.names.len();
+        for (n, frame) in tables.frames.iter().enumerate() {
+            let name = match frame.symbol {
+                Some(name) => string_of(name),
+                None => {
+                    unnamed.push(names::of_frame(
+                        tables,
+                        frame,
+                        "",
+                        names::Suffixes::default(),
+                    ));
+                    (first_unnamed + unnamed.len() - 1) as u64
+                }
+            };
+            self.out.write_all(&place(n as u64 + 1, frame, name))?;
+        }
+        let recorded = tables.names.iter().map(|name| &**name);
+        let unnamed = unnamed.iter().map(String::as_str);
+        for text in FIXED.into_iter().chain(recorded).chain(unnamed) {
+            let mut string = Vec::new();
+            message(&mut string, 6, text.as_bytes());
+            self.out.write_all(&string)?;
+        }
+        self.out.finish()
+    }
+
+    fn write(&mut self, sample: &StackSample, tables: &StackTables) -> io::Result<()> {
+        self.entry.clear();
+        self.scratch.clear();
+        for frame in tables.frames_of(sample.stack) {
+            varint(&mut self.scratch, u64::from(frame.0) + 1);
+        }
+        message(&mut self.entry, 1, &self.scratch);
+        self.scratch.clear();
+        varint(&mut self.scratch, 1);
+        varint(&mut self.scratch, sample.weight);
+        message(&mut self.entry, 2, &self.scratch);
+        self.label(TIME, sample.at.as_ns(), Some(NANOSECONDS));
+        self.label(PID, u64::from(sample.pid), None);
+        self.label(TID, u64::from(sample.tid), None);
+        if sample.cpu != NO_CPU {
+            self.label(CORE, u64::from(sample.cpu), None);
+        }
+        self.text_label(THREAD, sample.comm);
+        if let Some(cgroup) = sample.cgroup {
+            self.text_label(CGROUP, cgroup);
+        }
+        self.scratch.clear();
+        message(&mut self.scratch, 2, &self.entry);
+        self.out.write_all(&self.scratch)
+    }
+
+    fn label(&mut self, key: u64, value: u64, unit: Option<u64>) {
+        self.scratch.clear();
+        number(&mut self.scratch, 1, key);
+        number(&mut self.scratch, 3, value);
+        if let Some(unit) = unit {
+            number(&mut self.scratch, 4, unit);
+        }
+        message(&mut self.entry, 3, &self.scratch);
+    }
+
+    fn text_label(&mut self, key: u64, name: NameId) {
+        self.scratch.clear();
+        number(&mut self.scratch, 1, key);
+        number(&mut self.scratch, 2, string_of(name));
+        message(&mut self.entry, 3, &self.scratch);
+    }
+}
+
+impl<W: Write> Sink for Pprof<W> {
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
+        if self.failed.is_some() || !self.matcher.accepts(sample, tables) {
+            return;
+        }
+        self.event.get_or_insert(sample.event);
+        self.first_ns.get_or_insert(sample.at.as_ns());
+        self.last_ns = self.last_ns.max(sample.at.as_ns());
+        self.n_samples += 1;
+        self.failed = self.write(sample, tables).err();
+    }
+}
+
+/// A frame as a function and the one place in it.
+fn place(id: u64, frame: &Frame, name: u64) -> Vec<u8> {
+    let mut function = Vec::new();
+    number(&mut function, 1, id);
+    number(&mut function, 2, name);
+    number(&mut function, 3, name);
+    number(&mut function, 4, frame.module.map_or(0, string_of));
+    let mut line = Vec::new();
+    number(&mut line, 1, id);
+    let mut location = Vec::new();
+    number(&mut location, 1, id);
+    number(&mut location, 3, frame.address);
+    message(&mut location, 4, &line);
+    let mut both = Vec::new();
+    message(&mut both, 5, &function);
+    message(&mut both, 4, &location);
+    both
+}
+
+fn string_of(name: NameId) -> u64 {
+    u64::from(name.0) + FIXED.len() as u64
+}
+
+/// Protobuf: a field with a number.
+fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+    varint(out, field << 3);
+    varint(out, value);
+}
+
+/// Protobuf: a field with bytes.
+fn message(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+    varint(out, field << 3 | 2);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = value.to_le_bytes()[0] & 0x7f;
+        value >>= 7;
+        if value == 0 {
+            out.push(low);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}

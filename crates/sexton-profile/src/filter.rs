@@ -1,0 +1,202 @@
+//! Which samples are asked about.
+
+use regex::Regex;
+use sexton_model::origin::Origin;
+use sexton_model::stack::{CoreState, NameId, StackId, StackSample, StackTables};
+use sexton_model::text::unescape;
+
+use crate::names::{self, Suffixes};
+
+/// A moment of a recording, as people say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimePoint {
+    /// So many nanoseconds after the whole second in which the recording begins: where a
+    /// heat map's first column starts.
+    Offset(u64),
+    /// By the recording's own clock.
+    Clock(u64),
+}
+
+/// Which of several events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EventChoice {
+    /// That of the first sample: cycles and page faults do not add up.
+    #[default]
+    First,
+    /// All of them.
+    All,
+    /// The one of this name; `cycles` means `cycles:u`, too.
+    Named(String),
+}
+
+/// What samples must be like. Empty lists and `None` allow all.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Not before.
+    pub from: Option<TimePoint>,
+    /// Before.
+    pub to: Option<TimePoint>,
+    /// On one of these cores.
+    pub cpus: Vec<u32>,
+    /// Of a thread of one of these names.
+    pub comms: Vec<String>,
+    /// Of one of these processes.
+    pub pids: Vec<u32>,
+    /// Of a cgroup at or below this path.
+    pub cgroup: Option<String>,
+    /// Of this systemd unit.
+    pub unit: Option<String>,
+    /// With a function in its stack that this matches.
+    pub function: Option<Regex>,
+    /// Of this event.
+    pub event: EventChoice,
+    /// Idle cores, too.
+    pub idle: bool,
+}
+
+/// Applies a filter, and remembers what it said of names and stacks.
+#[derive(Debug)]
+pub struct Matcher {
+    filter: Filter,
+    comms: Verdicts,
+    cgroups: Verdicts,
+    events: Verdicts,
+    stacks: Verdicts,
+    frames: Verdicts,
+    origin_ns: Option<u64>,
+    first_event: Option<NameId>,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Matcher {
+    /// A matcher that has seen no sample yet.
+    pub fn new(filter: Filter) -> Self {
+        Self {
+            filter,
+            comms: Verdicts::default(),
+            cgroups: Verdicts::default(),
+            events: Verdicts::default(),
+            stacks: Verdicts::default(),
+            frames: Verdicts::default(),
+            origin_ns: None,
+            first_event: None,
+        }
+    }
+
+    /// The whole second in which the recording begins, once a sample was seen.
+    pub fn origin_ns(&self) -> Option<u64> {
+        self.origin_ns
+    }
+
+    /// Whether what it says depends on stacks.
+    pub fn looks_at_stacks(&self) -> bool {
+        self.filter.function.is_some()
+    }
+
+    /// Whether this sample is asked about. Samples are expected in the order of their times.
+    pub fn accepts(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
+        self.is_in_window(sample)
+            && (self.filter.idle || sample.state != CoreState::Idle)
+            && (self.filter.cpus.is_empty() || self.filter.cpus.contains(&sample.cpu))
+            && (self.filter.pids.is_empty() || self.filter.pids.contains(&sample.pid))
+            && self.is_of_event(sample, tables)
+            && self.is_of_thread(sample, tables)
+            && self.is_of_cgroup(sample, tables)
+            && self.has_function(sample.stack, tables)
+    }
+
+    /// Whether the sample's time is asked about, whatever else it is.
+    pub fn is_in_window(&mut self, sample: &StackSample) -> bool {
+        let at = sample.at.as_ns();
+        let origin = *self.origin_ns.get_or_insert(at - at % SECOND);
+        let ns = |point| match point {
+            TimePoint::Offset(ns) => origin.saturating_add(ns),
+            TimePoint::Clock(ns) => ns,
+        };
+        self.filter.from.is_none_or(|from| ns(from) <= at)
+            && self.filter.to.is_none_or(|to| at < ns(to))
+    }
+
+    fn is_of_event(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
+        match &self.filter.event {
+            EventChoice::All => true,
+            EventChoice::First => *self.first_event.get_or_insert(sample.event) == sample.event,
+            EventChoice::Named(wanted) => self.events.get(sample.event.0, || {
+                let name = tables.name(sample.event);
+                name == wanted || name.split(':').next() == Some(wanted)
+            }),
+        }
+    }
+
+    fn is_of_thread(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
+        let wanted = &self.filter.comms;
+        wanted.is_empty()
+            || self.comms.get(sample.comm.0, || {
+                wanted.iter().any(|name| name == tables.name(sample.comm))
+            })
+    }
+
+    fn is_of_cgroup(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
+        let filter = &self.filter;
+        if filter.cgroup.is_none() && filter.unit.is_none() {
+            return true;
+        }
+        let Some(cgroup) = sample.cgroup else {
+            return false;
+        };
+        self.cgroups.get(cgroup.0, || {
+            let path = tables.name(cgroup);
+            let below = |parent: &str| {
+                let rest = path.strip_prefix(parent.trim_end_matches('/'));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            filter.cgroup.as_deref().is_none_or(below)
+                && filter
+                    .unit
+                    .as_deref()
+                    .is_none_or(|unit| unit_of(path).as_deref() == Some(unit))
+        })
+    }
+
+    fn has_function(&mut self, stack: StackId, tables: &StackTables) -> bool {
+        let Some(wanted) = &self.filter.function else {
+            return true;
+        };
+        let frames = &mut self.frames;
+        self.stacks.get(stack.0, || {
+            tables.frames_of(stack).any(|id| {
+                frames.get(id.0, || {
+                    let name = |frame| names::of_frame(tables, frame, "", Suffixes::default());
+                    tables
+                        .frame(id)
+                        .map(name)
+                        .is_some_and(|name| wanted.is_match(&name))
+                })
+            })
+        })
+    }
+}
+
+/// The systemd unit that a cgroup's path leads to, if one does.
+pub fn unit_of(cgroup: &str) -> Option<String> {
+    let path = unescape(cgroup);
+    Origin::of(&path).unit().map(str::to_owned)
+}
+
+/// Answers by number, each found once.
+#[derive(Debug, Default)]
+struct Verdicts(Vec<Option<bool>>);
+
+impl Verdicts {
+    fn get(&mut self, id: u32, judge: impl FnOnce() -> bool) -> bool {
+        let at = id as usize;
+        if id == u32::MAX {
+            return judge();
+        }
+        if self.0.len() <= at {
+            self.0.resize(at + 1, None);
+        }
+        *self.0[at].get_or_insert_with(judge)
+    }
+}

@@ -1,0 +1,268 @@
+//! Where the time went, as a tree: the program, then what called what.
+
+use ahash::AHashMap;
+use sexton_model::stack::{CodeKind, NameId, StackId, StackSample, StackTables};
+
+use crate::filter::{Filter, Matcher};
+use crate::import::Sink;
+use crate::names::{self, Suffixes};
+
+/// How much a stack was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Samples.
+    pub samples: u64,
+    /// What they stand for, in the event's unit.
+    pub weight: u64,
+}
+
+/// Counts stacks that a filter lets pass.
+#[derive(Debug)]
+pub struct StackCounts {
+    matcher: Matcher,
+    counts: AHashMap<(NameId, StackId), Count>,
+    total: Count,
+    event: Option<NameId>,
+}
+
+impl StackCounts {
+    /// Nothing counted yet.
+    pub fn new(filter: Filter) -> Self {
+        Self {
+            matcher: Matcher::new(filter),
+            counts: AHashMap::new(),
+            total: Count::default(),
+            event: None,
+        }
+    }
+
+    /// Each thread name and stack, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (NameId, StackId, Count)> {
+        self.counts
+            .iter()
+            .map(|((comm, stack), count)| (*comm, *stack, *count))
+    }
+
+    /// All samples together.
+    pub fn total(&self) -> Count {
+        self.total
+    }
+
+    /// The event of the first sample that was counted.
+    pub fn event(&self) -> Option<NameId> {
+        self.event
+    }
+}
+
+impl Sink for StackCounts {
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
+        if !self.matcher.accepts(sample, tables) {
+            return;
+        }
+        self.event.get_or_insert(sample.event);
+        let count = self.counts.entry((sample.comm, sample.stack)).or_default();
+        for count in [count, &mut self.total] {
+            count.samples += 1;
+            count.weight = count.weight.saturating_add(sample.weight);
+        }
+    }
+
+    fn wants_addresses(&self) -> bool {
+        false
+    }
+}
+
+/// A function in its place, in the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What it is called: a number in [`Tree::names`].
+    pub name: u32,
+    /// Whose code it is.
+    pub kind: CodeKind,
+    /// Its weight and that of all it called: now, and in the window compared with.
+    pub total: [u64; 2],
+    /// Its own weight.
+    pub own: [u64; 2],
+    /// What it called, as numbers of nodes, by name.
+    pub children: Vec<u32>,
+}
+
+/// A tree of functions. The first node is the root, which stands for everything.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// Nodes; a caller is always before what it calls.
+    pub nodes: Vec<Node>,
+    /// Names of nodes.
+    pub names: Vec<String>,
+}
+
+/// Builds a tree.
+struct Builder<'a> {
+    tables: &'a StackTables,
+    suffixes: Suffixes,
+    tree: Tree,
+    name_numbers: AHashMap<String, u32>,
+    frame_names: AHashMap<(u32, bool), u32>,
+    by_name: AHashMap<(u32, u32), u32>,
+    by_stack: AHashMap<(NameId, StackId), u32>,
+}
+
+impl Tree {
+    /// The tree of what was counted.
+    pub fn of(counts: &StackCounts, tables: &StackTables, suffixes: Suffixes) -> Self {
+        Self::build(&[counts], tables, suffixes)
+    }
+
+    /// The tree of two windows: `now`, compared with `before`.
+    pub fn difference(
+        now: &StackCounts,
+        before: &StackCounts,
+        tables: &StackTables,
+        suffixes: Suffixes,
+    ) -> Self {
+        Self::build(&[now, before], tables, suffixes)
+    }
+
+    fn build(sides: &[&StackCounts], tables: &StackTables, suffixes: Suffixes) -> Self {
+        let mut builder = Builder::new(tables, suffixes);
+        for (side, counts) in sides.iter().enumerate() {
+            for (comm, stack, count) in counts.iter() {
+                let node = builder.node(comm, stack);
+                builder.tree.nodes[node as usize].own[side] += count.weight;
+            }
+        }
+        builder.finish()
+    }
+
+    /// The name of a node.
+    pub fn name(&self, node: &Node) -> &str {
+        self.names.get(node.name as usize).map_or("", |name| name)
+    }
+
+    /// How many levels it has, the root's included.
+    pub fn depth(&self) -> usize {
+        let mut depths = vec![1usize; self.nodes.len()];
+        let mut deepest = 1;
+        for (at, node) in self.nodes.iter().enumerate() {
+            for &child in &node.children {
+                depths[child as usize] = depths[at] + 1;
+                deepest = deepest.max(depths[at] + 1);
+            }
+        }
+        deepest
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(tables: &'a StackTables, suffixes: Suffixes) -> Self {
+        let mut builder = Self {
+            tables,
+            suffixes,
+            tree: Tree {
+                nodes: Vec::new(),
+                names: Vec::new(),
+            },
+            name_numbers: AHashMap::new(),
+            frame_names: AHashMap::new(),
+            by_name: AHashMap::new(),
+            by_stack: AHashMap::new(),
+        };
+        let all = builder.name("all".to_owned());
+        builder.tree.nodes.push(new_node(all, CodeKind::Unknown));
+        builder
+    }
+
+    fn name(&mut self, name: String) -> u32 {
+        if let Some(&number) = self.name_numbers.get(&name) {
+            return number;
+        }
+        let number = u32::try_from(self.tree.names.len()).unwrap_or(u32::MAX);
+        self.tree.names.push(name.clone());
+        self.name_numbers.insert(name, number);
+        number
+    }
+
+    /// The node of a stack below its program. Callers first, without recursion: stacks of
+    /// hostile files may be deep.
+    fn node(&mut self, comm: NameId, stack: StackId) -> u32 {
+        let mut path = Vec::new();
+        let mut next = stack;
+        let mut parent = loop {
+            if let Some(&node) = self.by_stack.get(&(comm, next)) {
+                break node;
+            }
+            let Some(entry) = self.tables.stacks.get(next.0 as usize) else {
+                let name = self.tables.name(comm).replace([' ', ';'], "_");
+                let name = self.name(name);
+                break self.child(0, name, CodeKind::Unknown);
+            };
+            path.push((next, entry.frame));
+            next = if entry.caller < next {
+                entry.caller
+            } else {
+                StackId::EMPTY
+            };
+        };
+        let is_java = self.tables.name(comm).starts_with("java");
+        for (stack, frame) in path.into_iter().rev() {
+            let Some(frame_of) = self.tables.frame(frame) else {
+                continue;
+            };
+            let name = match self.frame_names.get(&(frame.0, is_java)) {
+                Some(&name) => name,
+                None => {
+                    let comm = if is_java { "java" } else { "" };
+                    let text = names::of_frame(self.tables, frame_of, comm, self.suffixes);
+                    let name = self.name(text);
+                    self.frame_names.insert((frame.0, is_java), name);
+                    name
+                }
+            };
+            parent = self.child(parent, name, frame_of.kind);
+            self.by_stack.insert((comm, stack), parent);
+        }
+        parent
+    }
+
+    fn child(&mut self, parent: u32, name: u32, kind: CodeKind) -> u32 {
+        if let Some(&child) = self.by_name.get(&(parent, name)) {
+            return child;
+        }
+        let child = u32::try_from(self.tree.nodes.len()).unwrap_or(u32::MAX);
+        self.tree.nodes.push(new_node(name, kind));
+        self.tree.nodes[parent as usize].children.push(child);
+        self.by_name.insert((parent, name), child);
+        child
+    }
+
+    /// Adds up, and sorts what each function called by name.
+    fn finish(self) -> Tree {
+        let mut tree = self.tree;
+        for at in (0..tree.nodes.len()).rev() {
+            let children = std::mem::take(&mut tree.nodes[at].children);
+            let mut total = tree.nodes[at].own;
+            for &child in &children {
+                let of_child = tree.nodes[child as usize].total;
+                total = [total[0] + of_child[0], total[1] + of_child[1]];
+            }
+            let mut children = children;
+            children.sort_by_key(|&child| {
+                let name = tree.nodes[child as usize].name;
+                tree.names[name as usize].as_str()
+            });
+            tree.nodes[at].total = total;
+            tree.nodes[at].children = children;
+        }
+        tree
+    }
+}
+
+fn new_node(name: u32, kind: CodeKind) -> Node {
+    Node {
+        name,
+        kind,
+        total: [0; 2],
+        own: [0; 2],
+        children: Vec::new(),
+    }
+}

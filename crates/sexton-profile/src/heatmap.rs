@@ -1,0 +1,340 @@
+//! Sub-second-offset heat maps: a column for each second, a row for each fraction of it, and
+//! in each cell how many samples fell into it.
+//!
+//! The picture, and with columns of one second every single cell, are those of FlameScope:
+//! `app/controllers/heatmap.py` of <https://github.com/Netflix/flamescope> at `be26595f`.
+//! It counts in floating-point seconds of microsecond resolution, and so do we: a sample at
+//! exactly 0.28 s may then belong to the row that ends there. Unlike it we do not fail when
+//! the last sample falls on a whole second, or is not the latest.
+//!
+//! Columns of a minute or an hour make the same picture of a day.
+
+pub mod facets;
+pub mod html;
+pub mod png;
+pub mod svg;
+pub mod term;
+
+use ahash::AHashMap;
+use serde::Serialize;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Rows when nothing else is asked for, as FlameScope has them.
+pub const DEFAULT_ROWS: usize = 50;
+
+/// More columns than these cannot be looked at: a week of seconds.
+pub const MAX_COLUMNS: u64 = 7 * 86_400;
+
+/// What a heat map looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows in each column; at least 1.
+    pub rows: usize,
+    /// The time that a column takes; at least 1 us.
+    pub column_ns: u64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            rows: DEFAULT_ROWS,
+            column_ns: SECOND,
+        }
+    }
+}
+
+impl Shape {
+    /// Which column and row a moment falls into. Row 0 is on top: the end of the column.
+    fn cell(self, at_ns: u64) -> (u64, usize) {
+        let at_us = at_ns / 1000;
+        if self.column_ns == SECOND {
+            // FlameScope's own arithmetic, rounding included: `ts % 1` is what is left of the
+            // whole seconds, exactly. A time in microseconds has at most 53 bits for the
+            // first 285 years.
+            #[allow(clippy::cast_precision_loss, reason = "see above")]
+            let seconds = at_us as f64 / 1e6;
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "neither is negative, and rounding down is meant"
+            )]
+            let column = seconds as u64;
+            #[allow(clippy::cast_precision_loss, reason = "as above; rows are few")]
+            let row = self.rows as f64 * (seconds - column as f64);
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "as above"
+            )]
+            let row = row as usize;
+            return (column, self.rows.saturating_sub(row + 1));
+        }
+        let column_us = (self.column_ns / 1000).max(1);
+        let (column, rest) = (at_us / column_us, at_us % column_us);
+        let row = u128::from(rest) * self.rows as u128 / u128::from(column_us);
+        let row = usize::try_from(row).unwrap_or(0);
+        (column, self.rows.saturating_sub(row + 1))
+    }
+
+    /// The time that a row takes.
+    pub fn row_ns(self) -> u64 {
+        self.column_ns / self.rows.max(1) as u64
+    }
+}
+
+/// A heat map that is being counted.
+#[derive(Debug, Clone)]
+pub struct HeatMap {
+    shape: Shape,
+    columns: AHashMap<u64, Box<[u32]>>,
+    /// The column that was counted in last, taken out of the others: samples come in the
+    /// order of their times.
+    open: Option<(u64, Box<[u32]>)>,
+    first: Option<u64>,
+    last: u64,
+}
+
+impl HeatMap {
+    /// An empty one.
+    pub fn new(shape: Shape) -> Self {
+        let shape = Shape {
+            rows: shape.rows.max(1),
+            column_ns: shape.column_ns.max(1000),
+        };
+        Self {
+            shape,
+            columns: AHashMap::new(),
+            open: None,
+            first: None,
+            last: 0,
+        }
+    }
+
+    /// Makes sure that this moment has a column: the recording covers it.
+    pub fn cover(&mut self, at_ns: u64) {
+        self.cover_column(at_ns / 1000 * 1000 / self.shape.column_ns);
+    }
+
+    fn cover_column(&mut self, column: u64) {
+        self.first = Some(self.first.map_or(column, |first| first.min(column)));
+        self.last = self.last.max(column);
+    }
+
+    /// Counts a sample.
+    pub fn add(&mut self, at_ns: u64) {
+        let (column, row) = self.shape.cell(at_ns);
+        self.cover_column(column);
+        if self.open.as_ref().is_none_or(|(open, _)| *open != column) {
+            self.open_column(column);
+        }
+        if let Some((_, cells)) = &mut self.open
+            && let Some(cell) = cells.get_mut(row)
+        {
+            *cell = cell.saturating_add(1);
+        }
+    }
+
+    fn open_column(&mut self, column: u64) {
+        if let Some((closed, cells)) = self.open.take() {
+            self.columns.insert(closed, cells);
+        }
+        let known = self.columns.remove(&column);
+        let cells = known.unwrap_or_else(|| vec![0; self.shape.rows].into());
+        self.open = Some((column, cells));
+    }
+
+    fn cells(&self, column: u64) -> Option<&[u32]> {
+        match &self.open {
+            Some((open, cells)) if *open == column => Some(cells),
+            _ => self.columns.get(&column).map(|cells| &**cells),
+        }
+    }
+
+    /// The whole picture; `None` when nothing was counted or covered, or when it has more
+    /// than [`MAX_COLUMNS`].
+    pub fn grid(&self) -> Option<Grid> {
+        self.grid_of(self.first?, self.last)
+    }
+
+    /// The picture of these columns, numbered from the clock's zero.
+    pub fn grid_of(&self, first: u64, last: u64) -> Option<Grid> {
+        let n_columns = last.checked_sub(first)?.checked_add(1)?;
+        if n_columns > MAX_COLUMNS {
+            return None;
+        }
+        let empty = vec![0; self.shape.rows];
+        let column = |n| self.cells(n).unwrap_or(&empty).into();
+        let columns: Vec<Box<[u32]>> = (first..=last).map(column).collect();
+        let max = columns.iter().flatten().copied().max().unwrap_or(0);
+        Some(Grid {
+            shape: self.shape,
+            start_ns: first.saturating_mul(self.shape.column_ns),
+            columns,
+            max,
+        })
+    }
+
+    /// The first and the last column, numbered from the clock's zero.
+    pub fn range(&self) -> Option<(u64, u64)> {
+        self.first.map(|first| (first, self.last))
+    }
+}
+
+/// A heat map that is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    /// Its rows and columns.
+    pub shape: Shape,
+    /// When the first column begins.
+    pub start_ns: u64,
+    /// Counts by column, then by row from the top.
+    pub columns: Vec<Box<[u32]>>,
+    /// The largest count.
+    pub max: u32,
+}
+
+/// Something that happened, to be drawn on a heat map.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mark {
+    /// When.
+    pub at_ns: u64,
+    /// What.
+    pub text: String,
+}
+
+impl Grid {
+    /// Which column and row, from the top, a moment is in; `None` outside of the picture.
+    pub fn place(&self, at_ns: u64) -> Option<(usize, usize)> {
+        let (first, _) = self.shape.cell(self.start_ns);
+        let (column, row) = self.shape.cell(at_ns);
+        let column = usize::try_from(column.checked_sub(first)?).ok()?;
+        (column < self.columns.len()).then_some((column, row))
+    }
+
+    /// How many samples are in it.
+    pub fn total(&self) -> u64 {
+        self.columns.iter().flatten().map(|n| u64::from(*n)).sum()
+    }
+
+    /// The same names and numbers as FlameScope's answer: offsets of rows in milliseconds
+    /// from the top, of columns in seconds, and counts by column.
+    pub fn json(&self) -> serde_json::Value {
+        let rows = self.shape.rows;
+        #[allow(clippy::cast_precision_loss, reason = "times of a picture are small")]
+        let (column_ms, rows_ms) = (self.shape.column_ns as f64 / 1e6, rows as f64);
+        #[allow(clippy::cast_precision_loss, reason = "rows are few")]
+        let offsets: Vec<f64> = (0..rows)
+            .rev()
+            .map(|n| column_ms * (n as f64 / rows_ms))
+            .collect();
+        let seconds: Vec<u64> = (0..self.columns.len() as u64)
+            .map(|n| n * self.shape.column_ns / SECOND)
+            .collect();
+        serde_json::json!({
+            "start_ns": self.start_ns,
+            "rows": offsets,
+            "columns": seconds,
+            "values": self.columns,
+            "maxvalue": self.max,
+        })
+    }
+}
+
+/// How hot a cell is, from 0 to 255, so that one sample among thousands can still be seen.
+pub(crate) fn heat(count: u32, max: u32) -> u8 {
+    if count == 0 || max == 0 {
+        return 0;
+    }
+    let share = f64::from(count) / f64::from(max);
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 24 and 255"
+    )]
+    let heat = (24.0 + 231.0 * share.sqrt()) as u8;
+    heat
+}
+
+/// White over yellow to dark red.
+pub(crate) fn color(heat: u8) -> [u8; 3] {
+    const STOPS: [(u8, [u8; 3]); 5] = [
+        (0, [255, 255, 255]),
+        (64, [255, 237, 160]),
+        (128, [254, 178, 76]),
+        (192, [240, 59, 32]),
+        (255, [128, 0, 38]),
+    ];
+    let after = STOPS
+        .iter()
+        .position(|(at, _)| heat <= *at)
+        .unwrap_or(4)
+        .max(1);
+    let ((low, from), (high, to)) = (STOPS[after - 1], STOPS[after]);
+    let mix = |from: u8, to: u8| {
+        let (from, to) = (i32::from(from), i32::from(to));
+        let (done, all) = (i32::from(heat) - i32::from(low), i32::from(high - low));
+        u8::try_from(from + (to - from) * done / all).unwrap_or(255)
+    };
+    [
+        mix(from[0], to[0]),
+        mix(from[1], to[1]),
+        mix(from[2], to[2]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(shape: Shape, times_ns: &[u64]) -> Grid {
+        let mut map = HeatMap::new(shape);
+        times_ns.iter().for_each(|&at| map.add(at));
+        map.grid().expect("it has samples")
+    }
+
+    #[test]
+    fn a_burst_has_cells_of_its_own() {
+        // One sample each 10 ms on a core of 60 s, and 300 ms of all 99.
+        let steady = (0..60).map(|second| second * SECOND + 5_000_000);
+        let burst = (0..30).map(|n| 33 * SECOND + 405_000_000 + n * 10_000_000);
+        let times: Vec<u64> = steady.chain(burst).collect();
+        let grid = grid(Shape::default(), &times);
+        assert_eq!(grid.columns.len(), 60);
+        assert_eq!(grid.total(), 90);
+        let (column, row) = grid.place(33 * SECOND + 410_000_000).expect("inside");
+        assert_eq!((column, row), (33, 29));
+        // 400 to 700 ms are 15 rows of 20 ms with two samples each, and so above all others.
+        assert_eq!(grid.columns[33].iter().filter(|n| **n == 2).count(), 15);
+        assert_eq!(grid.max, 2);
+    }
+
+    #[test]
+    fn longer_columns_make_the_same_picture() {
+        let shape = Shape {
+            rows: 60,
+            column_ns: 60 * SECOND,
+        };
+        let grid = grid(shape, &[0, 59 * SECOND, 61 * SECOND, 3600 * SECOND]);
+        assert_eq!(grid.columns.len(), 61);
+        assert_eq!(
+            (grid.columns[0][59], grid.columns[0][0], grid.columns[1][58]),
+            (1, 1, 1)
+        );
+    }
+
+    #[test]
+    fn a_picture_without_end_is_refused() {
+        let mut map = HeatMap::new(Shape::default());
+        map.add(0);
+        map.add(u64::MAX);
+        assert_eq!(map.grid(), None);
+    }
+
+    #[test]
+    fn colors_grow_from_white_to_dark() {
+        assert_eq!((color(0), color(255)), ([255; 3], [128, 0, 38]));
+        assert!(heat(1, 1_000_000) > 0);
+        assert_eq!((heat(0, 5), heat(5, 5)), (0, 255));
+    }
+}

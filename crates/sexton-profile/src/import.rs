@@ -1,0 +1,263 @@
+//! Reads recordings of others: perf.data, the text of `perf script`, folded stacks; each
+//! also packed with gzip. Everything streams: samples go to a [`Sink`] as they are read, and
+//! what is kept (names, frames, stacks) does not grow with the length of a recording but
+//! with how much differs in it.
+//!
+//! A truncated or damaged file gives what could be read; [`Report::stopped`] says where it
+//! ended and why.
+
+mod bytes;
+mod folded;
+mod lines;
+pub mod perf_data;
+mod perf_script;
+
+use std::fmt;
+use std::io::{self, Read, Seek, SeekFrom};
+
+use flate2::read::MultiGzDecoder;
+use sexton_model::stack::{StackSample, StackTables};
+
+use crate::symbols::Symbols;
+use crate::tables::TableBuilder;
+use bytes::Window;
+
+/// Where samples go.
+pub trait Sink {
+    /// Takes one sample; the tables hold all that it refers to.
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables);
+
+    /// Whether it looks at stacks. When it does not, importers leave out all but those of
+    /// idle cores, which is where most of the work is.
+    fn wants_stacks(&self) -> bool {
+        true
+    }
+
+    /// Whether it tells places in the same function apart. When it does not, importers take
+    /// them as one, and there are far fewer different stacks.
+    fn wants_addresses(&self) -> bool {
+        true
+    }
+}
+
+impl Sink for Vec<StackSample> {
+    fn sample(&mut self, sample: &StackSample, _: &StackTables) {
+        self.push(*sample);
+    }
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `perf record -o FILE`.
+    PerfData,
+    /// `perf record -o -`.
+    PerfPipe,
+    /// `perf script`.
+    PerfScript,
+    /// One line per stack, frames separated by semicolons, then a count.
+    Folded,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PerfData => "perf.data",
+            Self::PerfPipe => "perf.data in pipe mode",
+            Self::PerfScript => "perf script text",
+            Self::Folded => "folded stacks",
+        })
+    }
+}
+
+/// Where in a file reading ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// At this byte, from 0.
+    Byte(u64),
+    /// In this line, from 1.
+    Line(u64),
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte(n) => write!(f, "at byte {n}"),
+            Self::Line(n) => write!(f, "in line {n}"),
+        }
+    }
+}
+
+/// Why reading ended before the file did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// Where; positions in packed files are those of what they unpack to.
+    pub at: Position,
+    /// Why.
+    pub why: String,
+}
+
+/// What reading a file came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What the file is.
+    pub format: Format,
+    /// Samples that were read.
+    pub n_samples: u64,
+    /// Samples and other records that the kernel could not write, as it says.
+    pub n_lost: u64,
+    /// Samples that came later than one with a later time, beyond what perf allows for.
+    pub n_unordered: u64,
+    /// Records or lines of kinds that say nothing about stacks, or that make no sense.
+    pub n_skipped: u64,
+    /// Samples whose user stack was copied to be unwound later: only its innermost frame is
+    /// known.
+    pub n_not_unwound: u64,
+    /// Whether samples have times. Folded stacks have none.
+    pub has_times: bool,
+    /// Where it ended early, if it did.
+    pub stopped: Option<Stopped>,
+}
+
+impl Report {
+    fn new(format: Format) -> Self {
+        Self {
+            format,
+            n_samples: 0,
+            n_lost: 0,
+            n_unordered: 0,
+            n_skipped: 0,
+            n_not_unwound: 0,
+            has_times: format != Format::Folded,
+            stopped: None,
+        }
+    }
+
+    fn stop(&mut self, at: Position, why: impl Into<String>) {
+        self.stopped.get_or_insert(Stopped {
+            at,
+            why: why.into(),
+        });
+    }
+}
+
+/// Why a file cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It could not be read.
+    #[error("cannot read it")]
+    Read(#[source] io::Error),
+    /// It is something else.
+    #[error(
+        "it is no recording that is known here: neither perf.data, nor perf script text, nor folded stacks"
+    )]
+    Unknown,
+    /// It is empty.
+    #[error("it is empty")]
+    Empty,
+    /// It is perf.data, but from a machine with the other byte order.
+    #[error(
+        "it was recorded on a big-endian machine; convert it there: perf script > FILE, then import that text"
+    )]
+    BigEndian,
+    /// Its header is damaged.
+    #[error("its header is damaged: {0}")]
+    Header(&'static str),
+}
+
+/// Reads files into one recording. Several files of a series (`perf record
+/// --switch-output`) share names, stacks, and what is known of processes.
+pub struct Importer<'a> {
+    pub(crate) tables: TableBuilder,
+    pub(crate) machine: perf_data::Machine,
+    pub(crate) symbols: &'a mut dyn Symbols,
+    pub(crate) sink: &'a mut dyn Sink,
+}
+
+/// Enough to tell what a file is: a header of perf.data, or some lines.
+const SNIFFED: usize = 16 << 10;
+
+impl<'a> Importer<'a> {
+    /// Samples go to `sink`; names of functions come from `symbols`.
+    pub fn new(symbols: &'a mut dyn Symbols, sink: &'a mut dyn Sink) -> Self {
+        Self {
+            tables: TableBuilder::default(),
+            machine: perf_data::Machine::default(),
+            symbols,
+            sink,
+        }
+    }
+
+    /// What the samples refer to.
+    pub fn into_tables(self) -> TableBuilder {
+        self.tables
+    }
+
+    /// Reads a file. Better than [`Self::read_stream`] because the names of a perf.data's
+    /// events are at its end.
+    pub fn read_file<R: Read + Seek>(&mut self, mut file: R) -> Result<Report, ImportError> {
+        let features = perf_data::features_of_file(&mut file);
+        file.seek(SeekFrom::Start(0)).map_err(ImportError::Read)?;
+        self.read(Window::new(file), features)
+    }
+
+    /// Reads what comes through a pipe.
+    pub fn read_stream<R: Read>(&mut self, stream: R) -> Result<Report, ImportError> {
+        self.read(Window::new(stream), perf_data::Features::default())
+    }
+
+    fn read<R: Read>(
+        &mut self,
+        mut window: Window<R>,
+        features: perf_data::Features,
+    ) -> Result<Report, ImportError> {
+        let start = window.up_to(SNIFFED).map_err(ImportError::Read)?;
+        if start.starts_with(b"\x1f\x8b") {
+            let mut unpacked = Window::new(MultiGzDecoder::new(window.into_reader()));
+            let start = unpacked.up_to(SNIFFED).map_err(ImportError::Read)?;
+            let format = sniff(start)?;
+            return self.read_as(format, unpacked, features);
+        }
+        let format = sniff(start)?;
+        self.read_as(format, window, features)
+    }
+
+    fn read_as<R: Read>(
+        &mut self,
+        format: Format,
+        window: Window<R>,
+        features: perf_data::Features,
+    ) -> Result<Report, ImportError> {
+        match format {
+            Format::PerfData | Format::PerfPipe => perf_data::read(self, format, window, features),
+            Format::PerfScript => Ok(perf_script::read(self, window)),
+            Format::Folded => Ok(folded::read(self, window)),
+        }
+    }
+}
+
+/// Tells from its beginning what a file is.
+pub fn sniff(start: &[u8]) -> Result<Format, ImportError> {
+    const PIPE_HEADER_SIZE: u64 = 16;
+    if start.is_empty() {
+        return Err(ImportError::Empty);
+    }
+    if start.starts_with(b"PERFILE2") {
+        let size = start.get(8..16).and_then(|size| size.try_into().ok());
+        return match size.map(u64::from_le_bytes) {
+            None => Err(ImportError::Header("it ends within the first 16 bytes")),
+            Some(PIPE_HEADER_SIZE) => Ok(Format::PerfPipe),
+            Some(_) => Ok(Format::PerfData),
+        };
+    }
+    if start.starts_with(b"2ELIFREP") {
+        return Err(ImportError::BigEndian);
+    }
+    if perf_script::is_likely(start) {
+        Ok(Format::PerfScript)
+    } else if folded::is_likely(start) {
+        Ok(Format::Folded)
+    } else {
+        Err(ImportError::Unknown)
+    }
+}

@@ -1,0 +1,163 @@
+//! Names of functions. Recordings of perf hold addresses only, so the importer asks its
+//! caller, who can open files. What is in those files is read here.
+
+pub mod demangle;
+pub mod elf;
+pub mod kallsyms;
+pub mod perf_map;
+
+/// A place in code whose name is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The process it was seen in.
+    pub pid: u32,
+    /// The file it is in, as the recording names it; empty for the kernel itself.
+    pub module: &'a str,
+    /// What identifies the file's contents, where the recording says.
+    pub build_id: Option<&'a [u8]>,
+    /// The offset in the file; the address itself for the kernel and for code made at run time.
+    pub address: u64,
+    /// Whether it is the kernel's or one of its modules'.
+    pub is_kernel: bool,
+    /// Whether it is code made at run time, which only `/tmp/perf-PID.map` names.
+    pub is_jit: bool,
+}
+
+/// Who knows names of functions.
+pub trait Symbols {
+    /// The function that holds this place; `None` where it is not known. Asked once for
+    /// each place.
+    fn resolve(&mut self, place: &Place<'_>) -> Option<String>;
+
+    /// Where a symbol of the kernel is by these names. The kernel may have been loaded
+    /// elsewhere when it was recorded: what lies between is taken from every address that
+    /// is asked for.
+    fn kernel_symbol(&mut self, _name: &str) -> Option<u64> {
+        None
+    }
+}
+
+/// Knows no names.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoSymbols;
+
+impl Symbols for NoSymbols {
+    fn resolve(&mut self, _: &Place<'_>) -> Option<String> {
+        None
+    }
+}
+
+/// Names by address: the function that begins at or before it.
+#[derive(Debug, Default)]
+pub struct AddressMap {
+    /// Start, end (exclusive), and where the name is; sorted by start.
+    entries: Vec<Entry>,
+    names: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    name_at: u32,
+    name_len: u32,
+    rank: u8,
+}
+
+/// Which of two functions that begin at the same place names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prefer {
+    /// As perf chooses: the higher rank, then fewer underscores in front, then the longer name.
+    Best,
+    /// The one that was added last.
+    Last,
+}
+
+/// Names of one file take at most this much; what comes after is not known by name.
+const MAX_NAME_BYTES: usize = 1 << 30;
+
+impl AddressMap {
+    /// Adds a function; `end` is exclusive, and not after `start` when it is not known.
+    pub fn add(&mut self, start: u64, end: u64, rank: u8, name: &str) {
+        if self.names.len() + name.len() > MAX_NAME_BYTES {
+            return;
+        }
+        let (Ok(name_at), Ok(name_len)) =
+            (u32::try_from(self.names.len()), u32::try_from(name.len()))
+        else {
+            return;
+        };
+        self.names.push_str(name);
+        self.entries.push(Entry {
+            start,
+            end,
+            name_at,
+            name_len,
+            rank,
+        });
+    }
+
+    /// Sorts, keeps one function for each start, and lets a function without an end last
+    /// until the next one.
+    pub fn finish(&mut self, prefer: Prefer) {
+        let names = std::mem::take(&mut self.names);
+        self.entries.sort_by_key(|entry| entry.start);
+        let mut kept: Vec<Entry> = Vec::with_capacity(self.entries.len());
+        for entry in self.entries.drain(..) {
+            match kept.last_mut() {
+                Some(last) if last.start == entry.start => {
+                    let is_better = merit(&names, entry) > merit(&names, *last);
+                    if prefer == Prefer::Last || is_better {
+                        *last = entry;
+                    }
+                }
+                _ => kept.push(entry),
+            }
+        }
+        let starts: Vec<u64> = kept.iter().skip(1).map(|entry| entry.start).collect();
+        for (entry, next) in kept.iter_mut().zip(starts.into_iter().chain([u64::MAX])) {
+            if entry.end <= entry.start {
+                entry.end = next;
+            }
+        }
+        self.entries = kept;
+        self.names = names;
+    }
+
+    /// The function at this address, and where it begins.
+    pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+        let after = self.entries.partition_point(|entry| entry.start <= address);
+        let entry = self.entries.get(after.checked_sub(1)?)?;
+        (address < entry.end).then(|| (text(&self.names, *entry), entry.start))
+    }
+
+    /// Every function's start and name.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
+        let entries = self.entries.iter();
+        entries.map(|entry| (entry.start, text(&self.names, *entry)))
+    }
+
+    /// How many functions are known.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+fn text(names: &str, entry: Entry) -> &str {
+    let start = entry.name_at as usize;
+    names
+        .get(start..start + entry.name_len as usize)
+        .unwrap_or("")
+}
+
+/// What perf compares when two symbols begin at the same place.
+fn merit(names: &str, entry: Entry) -> (u8, std::cmp::Reverse<usize>, usize) {
+    let name = text(names, entry);
+    let n_underscores = name.len() - name.trim_start_matches('_').len();
+    (entry.rank, std::cmp::Reverse(n_underscores), name.len())
+}

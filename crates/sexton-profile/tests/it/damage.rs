@@ -1,0 +1,130 @@
+//! Truncated and damaged files give what could be read, and say where they ended.
+
+use std::io::Cursor;
+
+use proptest::prelude::*;
+use sexton_model::stack::StackSample;
+use sexton_profile::import::{ImportError, Importer, Position, Report};
+use sexton_profile::symbols::NoSymbols;
+
+use crate::support::{RECORDINGS, bytes, fixtures, perf};
+
+fn import(file: &[u8]) -> Result<(Vec<StackSample>, Report), ImportError> {
+    let mut samples = Vec::new();
+    let mut none = NoSymbols;
+    let mut importer = Importer::new(&mut none, &mut samples);
+    let report = importer.read_file(Cursor::new(file))?;
+    drop(importer);
+    Ok((samples, report))
+}
+
+#[test]
+fn a_truncated_file_gives_what_is_there_and_says_where_it_ends() {
+    let whole = bytes(&perf("fp.data"));
+    let n_whole = import(&whole).unwrap().0.len();
+    let cut = &whole[..whole.len() / 2];
+    let (samples, report) = import(cut).unwrap();
+    assert!(!samples.is_empty() && samples.len() < n_whole);
+    assert_eq!(report.n_samples, samples.len() as u64);
+    let stopped = report.stopped.expect("it ends early");
+    let Position::Byte(at) = stopped.at else {
+        panic!("perf.data has bytes, not lines");
+    };
+    // At the record that is not whole: behind the last whole one, before the end.
+    assert!(
+        at <= cut.len() as u64 && at + 65_536 > cut.len() as u64,
+        "{at}"
+    );
+    assert!(stopped.why.contains("the file ends"), "{}", stopped.why);
+}
+
+#[test]
+fn a_file_that_perf_did_not_finish_is_read_to_its_end() {
+    let mut file = bytes(&perf("fp.data"));
+    let n_whole = import(&file).unwrap().0.len();
+    // The size of the records, which perf writes last; then what it writes behind them.
+    let offset = u64::from_le_bytes(file[40..48].try_into().unwrap());
+    let size = u64::from_le_bytes(file[48..56].try_into().unwrap());
+    file.truncate(usize::try_from(offset + size).unwrap());
+    file[48..56].fill(0);
+    let (samples, report) = import(&file).unwrap();
+    assert_eq!((samples.len(), report.stopped), (n_whole, None));
+}
+
+#[test]
+fn damaged_text_says_in_which_line() {
+    let (samples, report) = import(b"a;b 1\na;c 2\nnonsense\n").unwrap();
+    assert_eq!(samples.len(), 2);
+    assert_eq!(report.stopped.unwrap().at, Position::Line(3));
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    for (file, said) in [
+        (&b""[..], "empty"),
+        (b"\x7fELF\x02\x01\x01", "no recording"),
+        (b"PERFILE2", "16 bytes"),
+        (b"PERFILE2\x68\0\0\0\0\0\0\0", "104 bytes"),
+        (b"2ELIFREP\0\0\0\0\0\0\0\0", "big-endian"),
+    ] {
+        let error = import(file).expect_err("it is refused").to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Any cut and any damaged bytes: no panic, and never more samples than a file of that
+    /// length can hold.
+    #[test]
+    fn damage_never_panics(
+        which in 0..RECORDINGS.len(),
+        cut in 0.0f64..1.0,
+        damage in prop::collection::vec((0.0f64..1.0, any::<u8>()), 0..6),
+    ) {
+        let mut file = bytes(&perf(RECORDINGS[which]));
+        let len = file.len();
+        for (at, byte) in damage {
+            file[(at * len as f64) as usize] = byte;
+        }
+        file.truncate((cut * len as f64) as usize);
+        if let Ok((samples, report)) = import(&file) {
+            prop_assert_eq!(samples.len() as u64, report.n_samples);
+        }
+    }
+
+    /// A text cut anywhere gives the samples before the cut.
+    #[test]
+    fn cut_text_gives_what_comes_before(cut in 0.0f64..1.0) {
+        let text = bytes(&perf("fp.data.script"));
+        let whole = import(&text).unwrap().0;
+        let cut = &text[..(cut * text.len() as f64) as usize];
+        if let Ok((samples, _)) = import(cut) {
+            let n_before = samples.len().saturating_sub(1);
+            for (part, all) in samples[..n_before].iter().zip(&whole) {
+                prop_assert_eq!((part.at, part.tid), (all.at, all.tid));
+            }
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = import(&bytes);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[a-z ;:./0-9\\[\\]()+\n\t-]{0,300}") {
+        let _ = import(text.as_bytes());
+    }
+}
+
+#[test]
+fn a_damaged_gzip_stops() {
+    let mut packed = bytes(&fixtures().join("synthetic/perf-script/stacks.txt.gz"));
+    let n_whole = import(&packed).unwrap().0.len();
+    packed.truncate(packed.len() / 2);
+    let (samples, report) = import(&packed).unwrap();
+    assert!(!samples.is_empty() && samples.len() < n_whole);
+    assert!(matches!(report.stopped.unwrap().at, Position::Line(_)));
+}
