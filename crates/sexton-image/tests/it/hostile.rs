@@ -1,0 +1,206 @@
+//! Images made to do harm: to reach out of themselves, to fill memory, to hang.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::shelf::{Shelf, run};
+
+const SECRET: &str = "not of this image";
+
+/// Ways out of a folder, as links in it.
+fn traps(shelf: &Shelf) {
+    let root = shelf.root();
+    fs::write(shelf.path("secret"), SECRET).expect("written");
+    symlink("../secret", root.join("etc/up")).expect("linked");
+    symlink(
+        "../../../../../../../../../../secret",
+        root.join("etc/far-up"),
+    )
+    .expect("linked");
+    symlink(shelf.path("secret"), root.join("etc/absolute")).expect("linked");
+    symlink("loop", root.join("etc/loop")).expect("linked");
+    symlink("/proc/self/environ", root.join("etc/proc")).expect("linked");
+    run("mkfifo", &["root/etc/pipe"], &shelf.path(""));
+    fs::write(root.join("etc/new\nline\u{1b}"), "x").expect("written");
+    let not_utf8 = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"etc/\xff\xfe");
+    fs::write(root.join(not_utf8), "x").expect("written");
+}
+
+#[track_caller]
+fn check_traps(shelf: &Shelf, image: &str) {
+    let image = sexton_image::open(&shelf.path(image)).expect("opens");
+    for trap in ["up", "far-up", "absolute", "loop", "proc", "pipe"] {
+        let path = Path::new("/etc").join(trap);
+        let read = image.root.read(&path, 1 << 20);
+        assert!(read.is_err(), "{trap}: {read:?}");
+        assert!(image.root.meta(&path).is_err() || trap == "pipe", "{trap}");
+    }
+    let secret = image
+        .root
+        .read(&Path::new("/../../..").join(shelf.path("secret")), 99);
+    assert!(secret.is_err());
+    let names = image.root.list(Path::new("/etc")).expect("listed");
+    let odd = names.iter().filter(|entry| {
+        entry
+            .name
+            .as_encoded_bytes()
+            .iter()
+            .any(|&b| !(b' '..=b'~').contains(&b))
+    });
+    assert_eq!(odd.count(), 2);
+}
+
+#[test]
+fn nothing_outside_is_reached() {
+    let shelf = Shelf::new();
+    traps(&shelf);
+    let folder = shelf.path("");
+    check_traps(&shelf, "root");
+    run("tar", &["-C", "root", "-cf", "tar", "."], &folder);
+    check_traps(&shelf, "tar");
+    run(
+        "mke2fs",
+        &["-q", "-F", "-t", "ext4", "-d", "root", "ext4", "16M"],
+        &folder,
+    );
+    check_traps(&shelf, "ext4");
+    run(
+        "mksquashfs",
+        &["root", "squashfs", "-quiet", "-no-progress"],
+        &folder,
+    );
+    check_traps(&shelf, "squashfs");
+}
+
+#[test]
+fn names_that_lead_out_of_a_tar_are_gaps() {
+    let shelf = Shelf::new();
+    shelf.root();
+    fs::write(shelf.path("secret"), SECRET).expect("written");
+    let script = "tar -cf tar -P -C root . && tar -rf tar -P --transform 's,secret,../../secret,' secret \
+                  && tar -rf tar -P --transform 's,secret,/etc/placed,' secret";
+    run("sh", &["-c", script], &shelf.path(""));
+    let image = sexton_image::open(&shelf.path("tar")).expect("opens");
+    assert_eq!(image.gaps, ["/../../secret: a name with `..` in it"]);
+    assert!(image.root.read(Path::new("/secret"), 99).is_err());
+    assert!(image.root.read(Path::new("/etc/placed"), 99).is_ok());
+}
+
+#[test]
+fn a_backing_file_is_not_followed() {
+    let shelf = Shelf::new();
+    fs::write(shelf.path("secret"), vec![7; 1 << 20]).expect("written");
+    run(
+        "qemu-img",
+        &[
+            "create", "-q", "-f", "qcow2", "-b", "secret", "-F", "raw", "image",
+        ],
+        &shelf.path(""),
+    );
+    let error = sexton_image::open(&shelf.path("image")).expect_err("refused");
+    assert!(error.to_string().contains("backing file"), "{error}");
+}
+
+/// The peak of this process's memory, from the kernel.
+fn peak_kib() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("readable");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .expect("there");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .expect("a number")
+}
+
+#[test]
+fn bombs_cost_no_memory() {
+    let shelf = Shelf::new();
+    let root = shelf.root();
+    // More than is kept of one file; it compresses to almost nothing.
+    let bomb = fs::File::create(root.join("usr/lib/systemd/system/bomb.service")).expect("made");
+    bomb.set_len(300 << 20).expect("made");
+    run(
+        "sh",
+        &[
+            "-c",
+            "tar -C root -c . | gzip -1 > tar; mke2fs -q -F -t ext4 -d root ext4 64M",
+        ],
+        &shelf.path(""),
+    );
+    let before = peak_kib();
+    for image in ["root", "tar", "ext4"] {
+        let image = sexton_image::open(&shelf.path(image)).expect("opens");
+        let path = Path::new("/usr/lib/systemd/system/bomb.service");
+        let error = image.root.read(path, 1 << 20).expect_err("too large");
+        assert_eq!(error.kind(), std::io::ErrorKind::FileTooLarge);
+        assert_eq!(image.root.read_at(path, 0, 2).expect("its head"), [0, 0]);
+    }
+    assert!(
+        peak_kib() - before < 64 << 10,
+        "{} KiB more",
+        peak_kib() - before
+    );
+}
+
+#[test]
+fn a_tar_that_breaks_off_is_read_as_far_as_it_goes() {
+    let shelf = Shelf::new();
+    shelf.root();
+    run(
+        "tar",
+        &["-C", "root", "-cf", "tar", "etc", "usr"],
+        &shelf.path(""),
+    );
+    let whole = fs::read(shelf.path("tar")).expect("read");
+    fs::write(shelf.path("cut"), &whole[..whole.len() - 600_000]).expect("written");
+    let image = sexton_image::open(&shelf.path("cut")).expect("opens");
+    assert!(
+        image.gaps[0].starts_with("the tar is damaged after "),
+        "{:?}",
+        image.gaps
+    );
+    assert!(image.root.read(Path::new("/etc/os-release"), 99).is_ok());
+}
+
+/// Every byte in turn is made wrong in the parts that say where things are; what comes
+/// out is an answer or an error.
+#[test]
+fn damage_is_an_error_and_not_a_crash() {
+    let shelf = Shelf::new();
+    shelf.root();
+    let folder = shelf.path("");
+    run(
+        "mke2fs",
+        &["-q", "-F", "-t", "ext4", "-d", "root", "ext4", "2M"],
+        &folder,
+    );
+    run(
+        "mksquashfs",
+        &["root", "squashfs", "-quiet", "-no-progress"],
+        &folder,
+    );
+    run("tar", &["-C", "root", "-cf", "tar", "."], &folder);
+    run(
+        "qemu-img",
+        &["convert", "-O", "qcow2", "ext4", "qcow2"],
+        &folder,
+    );
+    for image in ["ext4", "squashfs", "tar", "qcow2"] {
+        let whole = fs::read(shelf.path(image)).expect("read");
+        let n = whole.len();
+        let places = (0..2048).step_by(13).chain((0..n).step_by(n / 150));
+        for at in places.filter(|&at| at < n) {
+            let mut damaged = whole.clone();
+            for byte in &mut damaged[at..n.min(at + 4)] {
+                *byte ^= 0xa5;
+            }
+            sexton_image::fuzz::image(&damaged);
+        }
+        for cut in (0..n).step_by(n / 40) {
+            sexton_image::fuzz::image(&whole[..cut]);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Images made by real tools, and images made to do harm.
+
+mod formats;
+mod hostile;
+mod shelf;
