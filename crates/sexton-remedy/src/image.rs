@@ -1,0 +1,170 @@
+//! Turning units off in a root folder, and taking it back.
+//!
+//! Before anything is changed, what was there goes into a file inside the image. Every path
+//! is resolved inside the root by the kernel: a link in the image leads nowhere else.
+
+mod inside;
+mod ledger;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Consent;
+use inside::Inside;
+pub use ledger::UNDO_FILE;
+use ledger::{Entry, Ledger, Was};
+
+/// Where administrators' units and links are.
+const CONFIG: &str = "/etc/systemd/system";
+
+/// Read before all others, so that no vendor's preset turns the units on again.
+pub const PRESET_FILE: &str = "/etc/systemd/system-preset/00-sexton.preset";
+
+/// The name of a drop-in that bounds restarts.
+const BOUND_NAME: &str = "50-sexton-bound.conf";
+
+/// What bounds restarts: after ten within an hour it is given up. Units that restart more
+/// slowly than every six minutes were never a trouble.
+pub const BOUND: &str =
+    "# Written by sexton image fix.\n[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=10\n";
+
+/// Why an image could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageFixError {
+    /// A file of it could not be read or changed.
+    #[error("cannot change {}", path.display())]
+    Change {
+        /// The file, as the image names it.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It was changed before and not taken back.
+    #[error("this image was fixed before: take that back first, with sexton image undo")]
+    FixedBefore,
+    /// There is nothing to take back.
+    #[error("there is no {UNDO_FILE} in this image: sexton image fix did not change it")]
+    NotFixed,
+    /// The file that says what was there makes no sense.
+    #[error("cannot make sense of {UNDO_FILE}: {0}")]
+    Malformed(String),
+}
+
+/// What to do to an image.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImagePlan {
+    /// Units to mask, and to preset as disabled.
+    pub mask: Vec<String>,
+    /// Links that enable them.
+    pub links: Vec<PathBuf>,
+    /// Units whose restarts are to be bounded.
+    pub bound: Vec<String>,
+}
+
+impl ImagePlan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.mask.is_empty() && self.bound.is_empty()
+    }
+
+    /// The preset file that keeps the units off.
+    pub fn preset(&self) -> String {
+        let mut text =
+            String::from("# Written by sexton image fix: these units have no use here.\n");
+        for unit in &self.mask {
+            text.push_str(&format!("disable {unit}\n"));
+        }
+        text
+    }
+
+    /// Every file that is written or taken away, and what it becomes.
+    fn changes(&self) -> Vec<(PathBuf, Becomes)> {
+        let mut changes: Vec<(PathBuf, Becomes)> = self
+            .links
+            .iter()
+            .map(|link| (link.clone(), Becomes::Nothing))
+            .collect();
+        for unit in &self.mask {
+            changes.push((Path::new(CONFIG).join(unit), Becomes::Mask));
+        }
+        if !self.mask.is_empty() {
+            changes.push((PRESET_FILE.into(), Becomes::Text(self.preset())));
+        }
+        for unit in &self.bound {
+            let path = Path::new(CONFIG).join(format!("{unit}.d")).join(BOUND_NAME);
+            changes.push((path, Becomes::Text(BOUND.to_owned())));
+        }
+        changes
+    }
+}
+
+/// What becomes of a path.
+enum Becomes {
+    Nothing,
+    Mask,
+    Text(String),
+}
+
+/// Does it. What was there is in [`UNDO_FILE`] before the first change.
+pub fn apply(root: &Path, plan: &ImagePlan, _consent: &Consent) -> Result<(), ImageFixError> {
+    let inside = Inside::open(root).map_err(at(Path::new("/")))?;
+    let undo_file = Path::new(UNDO_FILE);
+    if !matches!(inside.was(undo_file).map_err(at(undo_file))?, Was::Nothing) {
+        return Err(ImageFixError::FixedBefore);
+    }
+    let changes = plan.changes();
+    let mut ledger = Ledger::default();
+    let paths = changes.iter().map(|(path, _)| path.as_path());
+    for path in paths.chain([undo_file]) {
+        inside.note_folders(path, &mut ledger).map_err(at(path))?;
+        if path != undo_file {
+            let was = inside.was(path).map_err(at(path))?;
+            ledger.entries.push(Entry::new(path, was));
+        }
+    }
+    inside
+        .write(undo_file, ledger.to_text().as_bytes())
+        .map_err(at(undo_file))?;
+    for (path, becomes) in changes {
+        let done = match becomes {
+            Becomes::Nothing => inside.remove(&path),
+            Becomes::Mask => inside.link(&path, Path::new("/dev/null")),
+            Becomes::Text(text) => inside.write(&path, text.as_bytes()),
+        };
+        done.map_err(at(&path))?;
+    }
+    Ok(())
+}
+
+/// Puts everything back as it was, byte for byte.
+pub fn undo(root: &Path, _consent: &Consent) -> Result<Vec<PathBuf>, ImageFixError> {
+    let inside = Inside::open(root).map_err(at(Path::new("/")))?;
+    let undo_file = Path::new(UNDO_FILE);
+    let text = match inside.was(undo_file).map_err(at(undo_file))? {
+        Was::File { content, .. } => content,
+        _ => return Err(ImageFixError::NotFixed),
+    };
+    let ledger = Ledger::from_text(&text).map_err(ImageFixError::Malformed)?;
+    for entry in ledger.entries.iter().rev() {
+        let path = entry.path();
+        inside.restore(&path, &entry.was).map_err(at(&path))?;
+    }
+    inside.remove(undo_file).map_err(at(undo_file))?;
+    for folder in ledger.made.iter().rev() {
+        let folder = Path::new(folder);
+        // One that somebody put something into since then stays.
+        let _ = inside.remove_folder(folder);
+    }
+    for (folder, time) in ledger.times.iter().rev() {
+        inside
+            .set_time(Path::new(folder), *time)
+            .map_err(at(Path::new(folder)))?;
+    }
+    Ok(ledger.entries.iter().map(Entry::path).collect())
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ImageFixError + use<> {
+    let path = path.to_owned();
+    move |source| ImageFixError::Change { path, source }
+}

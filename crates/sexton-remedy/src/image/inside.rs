@@ -1,0 +1,205 @@
+//! Files of a root folder, changed without ever leaving it.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
+
+use super::ledger::{Ledger, Time, Was};
+
+/// A unit file that somebody wrote is small; a larger one is not taken into the undo file.
+const CONTENT_BYTES_MAX: u64 = 4 << 20;
+
+pub(super) struct Inside {
+    top: OwnedFd,
+}
+
+impl Inside {
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self {
+            top: rustix::fs::open(root, flags, Mode::empty())?,
+        })
+    }
+
+    fn open_inside(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat2(
+            &self.top,
+            path,
+            flags,
+            Mode::empty(),
+            ResolveFlags::IN_ROOT,
+        )?)
+    }
+
+    fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.open_inside(path, OFlags::RDONLY | OFlags::DIRECTORY)
+    }
+
+    /// The folder that a path is in, and its name there.
+    fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a std::ffi::OsStr)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
+        let folder = self.folder(path.parent().unwrap_or(Path::new("/")))?;
+        Ok((folder, name))
+    }
+
+    /// What is at a path.
+    pub(super) fn was(&self, path: &Path) -> io::Result<Was> {
+        let (folder, name) = match self.parent(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Was::Nothing),
+            found => found?,
+        };
+        let stat = match rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(rustix::io::Errno::NOENT) => return Ok(Was::Nothing),
+            found => found?,
+        };
+        let owner = (stat.st_uid, stat.st_gid);
+        let time = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => Ok(Was::Link {
+                target: rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes(),
+                owner,
+                time,
+            }),
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+                let mut content = Vec::new();
+                std::fs::File::from(file)
+                    .take(CONTENT_BYTES_MAX + 1)
+                    .read_to_end(&mut content)?;
+                if content.len() as u64 > CONTENT_BYTES_MAX {
+                    return Err(io::ErrorKind::FileTooLarge.into());
+                }
+                Ok(Was::File {
+                    content,
+                    mode: stat.st_mode & 0o7777,
+                    owner,
+                    time,
+                })
+            }
+            _ => Err(io::Error::other("it is neither a file nor a link")),
+        }
+    }
+
+    /// Makes the folders that a path needs, and takes down which were made and when the
+    /// others were last changed.
+    pub(super) fn note_folders(&self, path: &Path, ledger: &mut Ledger) -> io::Result<()> {
+        let mut folders: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
+        folders.reverse();
+        for folder in folders {
+            let name = folder.display().to_string();
+            match self.folder(&folder) {
+                Ok(opened) => {
+                    if !ledger.made.contains(&name) && !ledger.times.contains_key(&name) {
+                        let stat = rustix::fs::fstat(&opened)?;
+                        let time = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
+                        ledger.times.insert(name, time);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let (parent, last) = self.parent(&folder)?;
+                    rustix::fs::mkdirat(&parent, last, Mode::from_raw_mode(0o755))?;
+                    ledger.made.push(name);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a file in place of what is there: a new one, so that no link is followed.
+    pub(super) fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        self.remove(path)?;
+        let (folder, name) = self.parent(path)?;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
+        let mut file = std::fs::File::from(file);
+        file.write_all(content)?;
+        file.sync_all()
+    }
+
+    pub(super) fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
+        self.remove(path)?;
+        let (folder, name) = self.parent(path)?;
+        Ok(rustix::fs::symlinkat(target, &folder, name)?)
+    }
+
+    /// Takes away what is there, if anything is.
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        let (folder, name) = match self.parent(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let (folder, name) = self.parent(path)?;
+        Ok(rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Puts back what was there.
+    pub(super) fn restore(&self, path: &Path, was: &Was) -> io::Result<()> {
+        self.remove(path)?;
+        let (owner, time) = match was {
+            Was::Nothing => return Ok(()),
+            Was::Link {
+                target,
+                owner,
+                time,
+            } => {
+                let target = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(target);
+                self.link(path, Path::new(target))?;
+                (*owner, *time)
+            }
+            Was::File {
+                content,
+                mode,
+                owner,
+                time,
+            } => {
+                self.write(path, content)?;
+                let (folder, name) = self.parent(path)?;
+                rustix::fs::chmodat(&folder, name, Mode::from_raw_mode(*mode), AtFlags::empty())?;
+                (*owner, *time)
+            }
+        };
+        let (folder, name) = self.parent(path)?;
+        let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (stat.st_uid, stat.st_gid) != owner {
+            let (user, group) = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
+            rustix::fs::chownat(
+                &folder,
+                name,
+                Some(user),
+                Some(group),
+                AtFlags::SYMLINK_NOFOLLOW,
+            )?;
+        }
+        rustix::fs::utimensat(&folder, name, &times(time), AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(())
+    }
+
+    pub(super) fn set_time(&self, folder: &Path, time: Time) -> io::Result<()> {
+        let folder = self.folder(folder)?;
+        Ok(rustix::fs::futimens(&folder, &times(time))?)
+    }
+}
+
+fn times(time: Time) -> Timestamps {
+    let time = Timespec {
+        tv_sec: time.0,
+        tv_nsec: time.1,
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}

@@ -1,0 +1,29 @@
+//! Plans what ends a trouble, and carries it out on consent. The only crate that changes a
+//! node or an image.
+//!
+//! - `source`: stops what makes the trouble;
+//! - `purge`: has the kernel let go of what it left, rung by rung;
+//! - `journal`: how to take it back, written before anything is done;
+//! - `fix`: all of that in order, looking before and after each step;
+//! - `image`: turns units off in a root that has not booted.
+
+mod command;
+mod consent;
+mod error;
+mod fix;
+pub mod image;
+pub mod journal;
+pub mod lock;
+mod purge;
+mod sentinel;
+mod source;
+mod strain;
+mod undo;
+
+pub use consent::Consent;
+pub use error::RemedyError;
+pub use fix::{Eyes, Fix, Source};
+pub use purge::{Aim, Allowance};
+pub use sentinel::{SENTINEL, ask_for_reboot};
+pub use source::{Container, How, Risk, Unit};
+pub use undo::{Undone, undo};

@@ -1,0 +1,261 @@
+//! First rung: write back and drop the cached pages of the very files that pin.
+//!
+//! `posix_fadvise(POSIX_FADV_DONTNEED)` starts the write-back of dirty pages and drops
+//! those that are clean and not mapped. Files of others keep their cache. The file itself
+//! is opened to read, and never changed.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fdatasync, fstat, open, syncfs};
+use rustix::io::Errno;
+use sexton_host::page_batches;
+use sexton_model::census::PinFile;
+use sexton_model::fix::{PlannedStep, StepOutcome};
+use sexton_model::text::escape;
+
+use super::holders::{self, Holders};
+use super::stock::{is_cache, only_files};
+use super::{ASKED_TO_STOP, Ground, Rung, Tools};
+use crate::consent::Consent;
+use crate::strain::Ease;
+
+pub(crate) static RUNG: Rung = Rung { plan, climb };
+
+/// How long CPUs are given to put waiting pages where they can be dropped.
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// More files than this are not waited for one by one, each with a commit of the journal:
+/// their filesystem is written back as a whole.
+const MOST_SYNCED: usize = 64;
+
+/// How many files are named in a plan.
+const SHOWN: usize = 3;
+
+fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
+    let held_open = held_open(ground);
+    let reaches = |file: &PinFile| is_cache(file) && door(file, &held_open).is_some();
+    let files = ground.stock.files();
+    let n_files = files.iter().filter(|(file, _)| reaches(file)).count();
+    if n_files == 0 {
+        return None;
+    }
+    let predicted = ground.stock.freed(|ix| {
+        only_files(ground.stock.pages(ix))
+            && ground
+                .stock
+                .files_of(ix)
+                .all(|file| reaches(file) && !file.mapped)
+    });
+    let mut most = files;
+    most.retain(|(file, _)| reaches(file));
+    most.sort_by(|a, b| (b.1, &a.0.path).cmp(&(a.1, &b.0.path)));
+    let mut changes: Vec<String> = most
+        .iter()
+        .take(SHOWN)
+        .map(|(file, n)| format!("drop cached pages of {} (holds {n})", escape(&file.path)))
+        .collect();
+    if n_files > SHOWN {
+        changes.push(format!("and of {} more files", n_files - SHOWN));
+    }
+    let n_dirty = most.iter().filter(|(file, _)| file.dirty).count();
+    if n_dirty > MOST_SYNCED {
+        changes.push(format!(
+            "write back their filesystems too: {n_dirty} of the files wait for it"
+        ));
+    }
+    Some(PlannedStep {
+        title: "drop the cached pages of the files that pin them".into(),
+        changes,
+        undo: None,
+        predicted: Some(predicted),
+        withheld: None,
+    })
+}
+
+/// Where files that no path leads to can be opened: by whoever has them open.
+fn held_open(ground: &Ground<'_>) -> Holders {
+    let unseen = |file: &PinFile| is_cache(file) && (file.deleted || !file.mounted);
+    let files = ground.stock.files();
+    let wanted: HashSet<_> = files
+        .iter()
+        .filter(|(file, _)| unseen(file))
+        .map(|(file, _)| holders::key(file))
+        .collect();
+    holders::find(ground.host, &wanted)
+}
+
+/// By which path a file can be opened.
+fn door(file: &PinFile, held_open: &Holders) -> Option<PathBuf> {
+    match file.mounted && !file.deleted {
+        true => Some(PathBuf::from(OsStr::from_bytes(&file.path))),
+        false => held_open.open.get(&holders::key(file)).cloned(),
+    }
+}
+
+fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
+    page_batches::drain(DRAIN);
+    let mut round = Round::new(ground);
+    // The advice has dirty pages written but does not wait for it, so all are on their way
+    // to the disk before we wait for the first.
+    let stopped = round
+        .drop_pages(&cached(ground), tools, |_, _| {})
+        .or_else(|| round.write_back(tools));
+    match (stopped, round.trouble) {
+        (Some(stopped), _) => stopped,
+        (None, Some(trouble)) if round.n_dropped == 0 => StepOutcome::Failed(trouble),
+        (None, _) => StepOutcome::Done,
+    }
+}
+
+/// Has the files that pin written back, so that the kernel can let go of their pages; says
+/// when it ended early.
+pub(super) fn write_back(ground: &Ground<'_>, tools: &mut Tools<'_>) -> Option<StepOutcome> {
+    Round::new(ground).write_back(tools)
+}
+
+fn cached<'a>(ground: &Ground<'a>) -> Vec<&'a PinFile> {
+    let files = ground.stock.files().into_iter().map(|(file, _)| file);
+    files.filter(|file| is_cache(file)).collect()
+}
+
+/// One way through the files.
+struct Round<'a> {
+    ground: &'a Ground<'a>,
+    held_open: Holders,
+    n_dropped: u64,
+    trouble: Option<String>,
+}
+
+impl<'a> Round<'a> {
+    fn new(ground: &'a Ground<'a>) -> Self {
+        Self {
+            ground,
+            held_open: held_open(ground),
+            n_dropped: 0,
+            trouble: None,
+        }
+    }
+
+    fn write_back(&mut self, tools: &mut Tools<'_>) -> Option<StepOutcome> {
+        let mut dirty = cached(self.ground);
+        dirty.retain(|file| file.dirty);
+        let each = dirty.len() <= MOST_SYNCED;
+        let mut written = HashSet::new();
+        self.drop_pages(&dirty, tools, |opened, file| {
+            if each {
+                fdatasync(opened).ok();
+            } else if written.insert(file.device) {
+                syncfs(opened).ok();
+            }
+        })
+    }
+
+    /// Has the pages of each file dropped, after `prepare`; says when it ended early.
+    fn drop_pages(
+        &mut self,
+        files: &[&PinFile],
+        tools: &mut Tools<'_>,
+        mut prepare: impl FnMut(&File, &PinFile),
+    ) -> Option<StepOutcome> {
+        for (i, file) in files.iter().enumerate() {
+            if tools.stop.load(Ordering::Relaxed) {
+                return Some(StepOutcome::Stopped(ASKED_TO_STOP.into()));
+            }
+            if tools.strain.ease(self.ground.host) == Ease::TooMuch {
+                let why = "the node lacks memory; it was left alone";
+                return Some(StepOutcome::Stopped(why.into()));
+            }
+            if i % 1024 == 0 {
+                (tools.tell)(&format!("file {i} of {}", files.len()));
+            }
+            let Some(path) = door(file, &self.held_open) else {
+                continue;
+            };
+            match opened(&path, file) {
+                Ok(Some(opened)) => {
+                    prepare(&opened, file);
+                    // Not told one by one: the count afterwards tells what it came to.
+                    fadvise(&opened, 0, None, Advice::DontNeed).ok();
+                    self.n_dropped += 1;
+                }
+                // Its pages went with it.
+                Ok(None) => {}
+                Err(error) => {
+                    self.trouble = Some(format!("cannot open {}: {error}", escape(&file.path)));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Opens it to read; `None` if the file that the census saw is no longer there.
+fn opened(path: &Path, file: &PinFile) -> io::Result<Option<File>> {
+    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    if file.mounted && !file.deleted {
+        flags |= OFlags::NOFOLLOW;
+    }
+    let opened = match open(path, flags, Mode::empty()) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let stat = fstat(&opened)?;
+    // Not the device: a subvolume of btrfs shows another than its filesystem has.
+    let is_it =
+        stat.st_ino == file.inode && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    Ok(is_it.then(|| File::from(opened)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    use sexton_model::census::{Device, FileKind};
+
+    use super::*;
+
+    fn pin(path: &Path) -> PinFile {
+        PinFile {
+            path: path.as_os_str().as_bytes().to_vec(),
+            mounted: true,
+            device: Device { major: 0, minor: 0 },
+            inode: fs::metadata(path).expect("there").ino(),
+            kind: FileKind::File,
+            deleted: false,
+            mapped: false,
+            dirty: false,
+            zombies: 1,
+            pages: 1,
+        }
+    }
+
+    #[test]
+    fn only_the_file_that_was_seen_is_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        fs::write(&path, "x").expect("written");
+        let seen = pin(&path);
+        let check = |expected: bool| {
+            let opened = opened(&path, &seen).expect("no trouble");
+            assert_eq!(opened.is_some(), expected);
+        };
+        check(true);
+        let moved = folder.path().join("log.1");
+        fs::rename(&path, &moved).expect("rotated");
+        check(false);
+        fs::write(&path, "y").expect("a new one");
+        check(false);
+        fs::remove_file(&path).expect("there");
+        symlink(&moved, &path).expect("a link");
+        check(false);
+    }
+}

@@ -1,0 +1,78 @@
+//! What a purge is about: dying cgroups by the pattern of their paths.
+
+use sexton_model::census::{Census, CgroupIx, State};
+use sexton_model::origin::pattern_component;
+
+/// Which dying cgroups to free.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Aim {
+    patterns: Vec<Vec<Vec<u8>>>,
+}
+
+impl Aim {
+    /// Those of these patterns, as `sexton zombies` shows them, and what lies below.
+    pub fn at<'a>(patterns: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let components = |pattern: &[u8]| pattern.split(is_slash).map(<[u8]>::to_vec).collect();
+        Self {
+            patterns: patterns.into_iter().map(components).collect(),
+        }
+    }
+
+    /// Whether it is about nothing.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Whether it is about that cgroup. A cgroup is matched component by component rather
+    /// than by its group: groups change when most of their members are gone.
+    pub fn covers(&self, path: &[u8]) -> bool {
+        let names: Vec<&[u8]> = path.split(is_slash).collect();
+        self.patterns.iter().any(|pattern| {
+            pattern.len() <= names.len()
+                && pattern
+                    .iter()
+                    .zip(&names)
+                    .all(|(wanted, name)| wanted == name || *wanted == pattern_component(name))
+        })
+    }
+
+    /// The dying cgroups that it is about.
+    pub fn dying(&self, census: &Census) -> Vec<CgroupIx> {
+        let dying = census.tree.iter().filter(|(_, c)| c.state == State::Dying);
+        dying
+            .map(|(ix, _)| ix)
+            .filter(|ix| self.covers(&census.tree.path(*ix)))
+            .collect()
+    }
+}
+
+fn is_slash(byte: &u8) -> bool {
+    *byte == b'/'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(pattern: &str, path: &str, expected: bool) {
+        let aim = Aim::at([pattern.as_bytes()]);
+        assert_eq!(aim.covers(path.as_bytes()), expected, "{pattern} {path}");
+    }
+
+    #[test]
+    fn patterns_cover_what_is_like_them_and_what_lies_below() {
+        check("/a/job-<n>", "/a/job-17", true);
+        check("/a/job-<n>", "/a/job-17/inner", true);
+        check("/a/job-<n>", "/b/job-17", false);
+        check("/a/job-<n>", "/a", false);
+        check("/a/job-17", "/a/job-17", true);
+        check("/a/job-17", "/a/job-18", false);
+        check("/a", "/ab", false);
+    }
+
+    #[test]
+    fn no_pattern_covers_nothing() {
+        assert!(Aim::default().is_empty());
+        assert!(!Aim::default().covers(b"/a"));
+    }
+}

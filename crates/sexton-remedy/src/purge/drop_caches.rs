@@ -1,0 +1,46 @@
+//! Fourth rung: all clean page cache of the node, only with leave.
+//!
+//! Writing 1, never 2 or 3: those walk all memory cgroups for each node of memory, which
+//! on a node with many dying ones holds a core for long (mm/vmscan.c, `drop_slab_node`).
+
+use std::fs;
+
+use sexton_model::fix::{PlannedStep, StepOutcome};
+
+use super::stock::{is_cache, only_files};
+use super::{Ground, Rung, Tools};
+use crate::consent::Consent;
+
+pub(crate) static RUNG: Rung = Rung { plan, climb };
+
+fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
+    let goes = |ix| {
+        only_files(ground.stock.pages(ix))
+            && ground
+                .stock
+                .files_of(ix)
+                .all(|file| is_cache(file) && !file.mapped)
+    };
+    let predicted = ground.stock.freed(goes);
+    (predicted > 0).then(|| PlannedStep {
+        title: "drop all clean page cache of the node".into(),
+        changes: vec!["sync; echo 1 > /proc/sys/vm/drop_caches".into()],
+        undo: None,
+        predicted: Some(predicted),
+        withheld: (!ground.allowance.global).then(|| {
+            "every program of the node would read from disk again; --allow-global lets it".into()
+        }),
+    })
+}
+
+fn climb(ground: &Ground<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
+    let path = match ground.host.proc("sys/vm/drop_caches") {
+        Ok(path) => path,
+        Err(error) => return StepOutcome::Failed(error.chain()),
+    };
+    rustix::fs::sync();
+    match fs::write(&path, "1") {
+        Ok(()) => StepOutcome::Done,
+        Err(error) => StepOutcome::Failed(format!("cannot write {}: {error}", path.display())),
+    }
+}

@@ -1,0 +1,282 @@
+//! Second rung: reclaim below the parents of what is left.
+//!
+//! cgroup v1 has `memory.force_empty`, which takes all that can be taken below a cgroup;
+//! v2 has `memory.reclaim`, which takes so many bytes, and `memory.low`, by which live
+//! neighbours are spared meanwhile. Where neighbours cannot be spared the rung waits for
+//! leave.
+
+mod spared;
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use rustix::io::Errno;
+use sexton_host::cgroup::MemoryHierarchy;
+use sexton_model::census::{CgroupIx, Hierarchy, State};
+use sexton_model::fix::{PlannedStep, StepOutcome};
+use sexton_model::text::escape;
+
+use super::stock::only_files;
+use super::{ASKED_TO_STOP, Ground, Rung, Tools, advise};
+use crate::consent::Consent;
+use crate::error::RemedyError;
+use crate::strain::Ease;
+use spared::{MOST_SPARED, Spared};
+
+pub(crate) static RUNG: Rung = Rung { plan, climb };
+
+/// So many pages of neighbours are nothing: what a shell leaves behind.
+const NEIGHBOURS_FREE: u64 = 256;
+
+/// The most that is reclaimed in one go on v2; then we look how the node does.
+const CHUNK_BYTES: u64 = 32 << 20;
+
+/// A parent and what lies below it.
+#[derive(Debug, Default)]
+struct Parent {
+    directory: PathBuf,
+    is_root: bool,
+    /// The kernel has a file there by which it can be told to reclaim.
+    has_lever: bool,
+    /// Dying cgroups that we are after and that reclaim can free, and their pages.
+    n_dying: u64,
+    pages: u64,
+    /// Pages of others that cannot be spared.
+    neighbours_pages: u64,
+}
+
+fn parents(ground: &Ground<'_>) -> BTreeMap<CgroupIx, Parent> {
+    let mut parents: BTreeMap<CgroupIx, Parent> = BTreeMap::new();
+    let memory = MemoryHierarchy::find(ground.host).ok().flatten();
+    let Some(memory) = memory else { return parents };
+    let Some(mount) = memory.mount else {
+        return parents;
+    };
+    let tree = &ground.census.tree;
+    for ix in ground.stock.iter().filter(|ix| can_go(ground, *ix)) {
+        let Some(above) = ground.stock.live_parent(ix) else {
+            continue;
+        };
+        let parent = parents.entry(above).or_insert_with(|| {
+            let directory = below(&mount, &memory.part, &tree.path(above));
+            Parent {
+                is_root: tree.get(above).parent.is_none(),
+                has_lever: directory.join(lever(memory.hierarchy)).exists(),
+                directory,
+                ..Parent::default()
+            }
+        });
+        parent.n_dying += 1;
+        parent.pages += tree.get(ix).pages.file;
+    }
+    count_neighbours(ground, &mut parents);
+    parents
+}
+
+/// Pages without a disk to go to, or that are locked, are not reclaimed.
+fn can_go(ground: &Ground<'_>, ix: CgroupIx) -> bool {
+    only_files(ground.stock.pages(ix))
+}
+
+/// The file that has the kernel reclaim below a cgroup.
+fn lever(hierarchy: Hierarchy) -> &'static str {
+    match hierarchy {
+        Hierarchy::V1 => "memory.force_empty",
+        Hierarchy::V2 => "memory.reclaim",
+    }
+}
+
+fn count_neighbours(ground: &Ground<'_>, parents: &mut BTreeMap<CgroupIx, Parent>) {
+    let tree = &ground.census.tree;
+    let aimed: HashSet<CgroupIx> = ground.stock.iter().collect();
+    let n_live = tree.iter().filter(|(_, c)| c.state != State::Dying).count();
+    let can_spare = ground.census.hierarchy == Hierarchy::V2 && n_live <= MOST_SPARED;
+    for (ix, cgroup) in tree.iter().filter(|(ix, _)| !aimed.contains(ix)) {
+        let is_spared = can_spare && cgroup.state != State::Dying;
+        let mut at = Some(ix);
+        while let Some(above) = at {
+            // Its own pages a parent cannot protect from a reclaim that begins with itself.
+            if let Some(parent) = parents.get_mut(&above)
+                && (!is_spared || above == ix)
+            {
+                parent.neighbours_pages += cgroup.pages.holding();
+            }
+            at = tree.get(above).parent;
+        }
+    }
+}
+
+/// The directory of a cgroup, given what part of the hierarchy the mount shows.
+fn below(mount: &Path, part: &Path, path: &[u8]) -> PathBuf {
+    let path = Path::new(OsStr::from_bytes(path));
+    let inside = path.strip_prefix(part).or_else(|_| path.strip_prefix("/"));
+    mount.join(inside.unwrap_or(path))
+}
+
+fn can_reclaim(ground: &Ground<'_>, parent: &Parent) -> bool {
+    let is_offered = !parent.is_root || ground.census.hierarchy == Hierarchy::V2;
+    is_offered && parent.has_lever
+}
+
+fn is_allowed(ground: &Ground<'_>, parent: &Parent) -> bool {
+    can_reclaim(ground, parent)
+        && (ground.allowance.siblings || parent.neighbours_pages <= NEIGHBOURS_FREE)
+}
+
+fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
+    let parents = parents(ground);
+    if parents.is_empty() {
+        return None;
+    }
+    let (allowed, refused): (Vec<_>, Vec<_>) = parents
+        .values()
+        .partition(|parent| is_allowed(ground, parent));
+    let goes = |ix| {
+        let above = ground.stock.live_parent(ix);
+        let parent = above.and_then(|above| parents.get(&above));
+        can_go(ground, ix) && parent.is_some_and(|parent| is_allowed(ground, parent))
+    };
+    Some(PlannedStep {
+        title: "reclaim below their parents what the files alone did not free".into(),
+        changes: allowed.iter().map(|parent| typed(ground, parent)).collect(),
+        undo: match ground.census.hierarchy {
+            Hierarchy::V1 => None,
+            Hierarchy::V2 => Some("memory.low of the neighbours is put back at once".into()),
+        },
+        predicted: Some(ground.stock.freed(goes)),
+        withheld: allowed.is_empty().then(|| refusal(ground, &refused)),
+    })
+}
+
+fn typed(ground: &Ground<'_>, parent: &Parent) -> String {
+    let directory = escape(parent.directory.as_os_str().as_bytes());
+    match ground.census.hierarchy {
+        Hierarchy::V1 => format!("echo 0 > {directory}/memory.force_empty"),
+        Hierarchy::V2 => {
+            let bytes = parent.pages * ground.census.page_bytes;
+            format!("echo {bytes} > {directory}/memory.reclaim, in parts of {CHUNK_BYTES}")
+        }
+    }
+}
+
+fn refusal(ground: &Ground<'_>, refused: &[&Parent]) -> String {
+    let unable = || refused.iter().filter(|parent| !can_reclaim(ground, parent));
+    if unable().next().is_some() {
+        let n: u64 = unable().map(|parent| parent.n_dying).sum();
+        return match ground.census.hierarchy {
+            Hierarchy::V1 => format!(
+                "{n} of them lie directly below the root, where this kernel offers no reclaim"
+            ),
+            Hierarchy::V2 => {
+                format!("this kernel has no memory.reclaim (Linux 5.19 and later have it), for {n}")
+            }
+        };
+    }
+    let pages: u64 = refused.iter().map(|parent| parent.neighbours_pages).sum();
+    let mib = (pages * ground.census.page_bytes) >> 20;
+    format!(
+        "neighbours below the same parents would lose {mib} MiB of cache; --allow-siblings lets it"
+    )
+}
+
+fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
+    // Reclaim does not write: a dirty page stays.
+    if let Some(stopped) = advise::write_back(ground, tools) {
+        return stopped;
+    }
+    let parents = parents(ground);
+    let allowed = parents.values().filter(|parent| is_allowed(ground, parent));
+    let mut trouble = None;
+    for parent in allowed {
+        if tools.stop.load(Ordering::Relaxed) {
+            return StepOutcome::Stopped(ASKED_TO_STOP.into());
+        }
+        (tools.tell)(&format!("below {}", parent.directory.display()));
+        let done = match ground.census.hierarchy {
+            Hierarchy::V1 => empty(parent),
+            Hierarchy::V2 => reclaim(ground, parent, tools),
+        };
+        match done {
+            Ok(None) => {}
+            Ok(Some(stopped)) => return stopped,
+            Err(error) => trouble = Some(error.chain()),
+        }
+    }
+    trouble.map_or(StepOutcome::Done, StepOutcome::Failed)
+}
+
+fn empty(parent: &Parent) -> Result<Option<StepOutcome>, RemedyError> {
+    let path = parent.directory.join(lever(Hierarchy::V1));
+    match write(&path, "0") {
+        Ok(()) => Ok(None),
+        // It did what it could; the count afterwards tells what that came to.
+        Err(error) if error.kind() == ErrorKind::ResourceBusy => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(source) => Err(RemedyError::file("write", path, source)),
+    }
+}
+
+/// Asks for as many bytes as there are to be had and not for more: what is asked for beyond
+/// that the kernel takes from those whom `memory.low` protects.
+fn reclaim(
+    ground: &Ground<'_>,
+    parent: &Parent,
+    tools: &mut Tools<'_>,
+) -> Result<Option<StepOutcome>, RemedyError> {
+    let path = parent.directory.join(lever(Hierarchy::V2));
+    let _spared = Spared::spare(ground.host, &parent.directory, tools.journal)?;
+    let mut wanted = parent.pages * ground.census.page_bytes;
+    while wanted > 0 {
+        if tools.stop.load(Ordering::Relaxed) {
+            return Ok(Some(StepOutcome::Stopped(ASKED_TO_STOP.into())));
+        }
+        if tools.strain.ease(ground.host) == Ease::TooMuch {
+            let why = "the node lacks memory; it was left alone";
+            return Ok(Some(StepOutcome::Stopped(why.into())));
+        }
+        let asked = wanted.min(CHUNK_BYTES);
+        wanted -= asked;
+        match write(&path, &asked.to_string()) {
+            Ok(()) => {}
+            // No more is to be had.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) if is_gone(&error) => break,
+            Err(source) => return Err(RemedyError::file("write", &path, source)),
+        }
+    }
+    Ok(None)
+}
+
+/// Writes to a file that is there. One that is not cannot be made in a cgroup, and the
+/// attempt would say that permission is denied.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The parent was removed, and with it the reason to work below it.
+fn is_gone(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::NOENT | Errno::NODEV))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_found_below_the_mount() {
+        let check = |part: &str, path: &str, expected: &str| {
+            let found = below(Path::new("/cg"), Path::new(part), path.as_bytes());
+            assert_eq!(found, Path::new(expected));
+        };
+        check("/", "/a/b", "/cg/a/b");
+        check("/a", "/a/b", "/cg/b");
+        check("/", "/", "/cg");
+    }
+}
