@@ -2,9 +2,19 @@
 //!
 //! Pure: values in, bytes out into the writer that the caller hands over.
 
+pub mod audit;
+pub mod check;
+pub mod diagnosis;
 pub mod doctor;
+pub mod explain;
+pub mod fix;
+pub mod junit;
 pub mod record;
+pub mod sarif;
 pub mod text;
 pub mod zombies;
 
 mod gaps;
+mod paint;
+
+pub use paint::Paint;

@@ -65,22 +65,33 @@ pub fn duration(seconds: u64) -> String {
 /// and as many blanks before the others.
 pub(crate) fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
     let indent = first.chars().count();
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let fits = line.chars().count() + usize::from(!empty) + word.chars().count() <= WIDTH;
-        if !empty && !fits {
-            writeln!(out, "{}", line.trim_end())?;
-            line = " ".repeat(indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
+    let lines = wrap(text, WIDTH.saturating_sub(indent));
+    if lines.is_empty() {
+        return writeln!(out, "{}", first.trim_end());
     }
-    writeln!(out, "{}", line.trim_end())
+    for (i, line) in lines.iter().enumerate() {
+        match i {
+            0 => writeln!(out, "{first}{line}")?,
+            _ => writeln!(out, "{}{line}", " ".repeat(indent))?,
+        }
+    }
+    Ok(())
+}
+
+/// Breaks a text between words. Only a word that is too long by itself is longer than the
+/// width.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Cuts the middle out of a text that is too long for its place.

@@ -19,6 +19,9 @@ const GROWTH_LEAST: Duration = Duration::from_secs(60);
 /// Stands for the unit of what has none.
 const NO_UNIT: &str = "no unit";
 
+/// Stands for the image of a container whose runtime does not tell it.
+const NO_IMAGE: &str = "no image told";
+
 /// One core in a window.
 pub(crate) struct Core {
     pub(crate) number: u32,
@@ -160,6 +163,73 @@ fn nameless(name: &str) -> String {
     }
     let pattern = pattern_component(name.as_bytes());
     String::from_utf8_lossy(&pattern).into_owned()
+}
+
+/// What a workload did in a window: the containers of an image, or processes of one name
+/// that ended alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Workload {
+    /// Containers of an image.
+    Image(String),
+    /// Processes that ended badly: their name, and how they ended.
+    Ended(String, String),
+}
+
+/// How often.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Toll {
+    /// Containers that began.
+    pub(crate) n_born: u64,
+    /// Containers and processes that ended.
+    pub(crate) n_died: u64,
+    /// Whether any of them matters more than others: it has a known role, or died for want
+    /// of memory.
+    pub(crate) is_notable: bool,
+}
+
+/// The workloads that did anything: images and ends by turns, so that the first lines tell
+/// of both; of each the notable first, then the busiest.
+pub(crate) fn workloads(history: &History, window: Window) -> Vec<(Workload, Toll)> {
+    let mut tolls: BTreeMap<Workload, Toll> = BTreeMap::new();
+    for (shown, record) in history.events(window) {
+        match shown {
+            Shown::ContainerStarted => tolls.entry(image(record)).or_default().n_born += 1,
+            Shown::ContainerExited => tolls.entry(image(record)).or_default().n_died += 1,
+            Shown::ProcessFailed | Shown::ProcessFailedBurst => {
+                let toll = tolls.entry(ended(record)).or_default();
+                toll.n_died += n_of(record);
+                let is_oom = record.detail("oom") == Some("true");
+                toll.is_notable |= is_oom || record.detail("role").is_some();
+            }
+            _ => {}
+        }
+    }
+    let mut tolls: Vec<(Workload, Toll)> = tolls.into_iter().collect();
+    tolls.sort_by_key(|(_, toll)| {
+        std::cmp::Reverse((toll.is_notable, toll.n_born.max(toll.n_died)))
+    });
+    let is_image = |(workload, _): &(Workload, Toll)| matches!(workload, Workload::Image(_));
+    let (images, ends): (Vec<_>, Vec<_>) = tolls.into_iter().partition(is_image);
+    let mut ranked: Vec<_> = images.into_iter().enumerate().collect();
+    ranked.extend(ends.into_iter().enumerate());
+    // A stable sort: of the same rank the image comes first.
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, workload)| workload).collect()
+}
+
+fn image(record: &Record) -> Workload {
+    Workload::Image(record.detail("image").unwrap_or(NO_IMAGE).to_owned())
+}
+
+fn ended(record: &Record) -> Workload {
+    let comm = record.detail("comm").unwrap_or("?");
+    let how = match (record.detail("signal"), record.detail("exit_code")) {
+        _ if record.detail("oom") == Some("true") => "out of memory".to_owned(),
+        (Some(signal), _) => format!("signal {signal}"),
+        (None, Some(code)) => format!("status {code}"),
+        (None, None) => "all kinds".to_owned(),
+    };
+    Workload::Ended(comm.to_owned(), how)
 }
 
 /// The same blindness, told once or many times.

@@ -15,6 +15,9 @@ const MOST_TOLD: usize = 50_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// What a sample of a core covers when nothing is known before it: one look, in seconds.
+const LOOK_SECS: f64 = 0.1;
+
 /// From when to when, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -32,19 +35,22 @@ impl Window {
 #[derive(Debug, Default)]
 pub(crate) struct Strip {
     cells: VecDeque<Share>,
+    /// The last sample, and the time it covers.
+    last: Option<(Moment, f64)>,
 }
 
 /// One second of a core. Tenths of a second are as coarse as the kernel's tick, so only
-/// their mean is told.
+/// their mean over time is told.
 #[derive(Debug)]
 struct Share {
     second: u64,
     sum: f64,
-    n: u32,
+    covered_secs: f64,
 }
 
 impl Strip {
     fn add(&mut self, at: Moment, value: f64, counts: bool) {
+        let covers = self.covers(at);
         let second = at.as_ns() / SECOND_NS;
         let place = self.cells.partition_point(|cell| cell.second < second);
         if self
@@ -55,14 +61,26 @@ impl Strip {
             let empty = Share {
                 second,
                 sum: 0.0,
-                n: 0,
+                covered_secs: 0.0,
             };
             self.cells.insert(place, empty);
         }
         if let Some(cell) = self.cells.get_mut(place) {
-            cell.sum += value;
-            cell.n += u32::from(counts);
+            cell.sum += value * covers;
+            cell.covered_secs += if counts { covers } else { 0.0 };
         }
+    }
+
+    /// The seconds that a sample covers: those since the one before, and at most one. Parts
+    /// of a core's time come one after the other, at the same moment.
+    fn covers(&mut self, at: Moment) -> f64 {
+        let covers = match self.last {
+            Some((last, covers)) if last == at => covers,
+            Some((last, _)) if last < at => at.since(last).as_secs_f64().min(1.0),
+            _ => LOOK_SECS,
+        };
+        self.last = Some((at, covers));
+        covers
     }
 
     /// The seconds of a window and the mean of each, from 0 to 1.
@@ -72,8 +90,8 @@ impl Strip {
         let end = self.cells.partition_point(|cell| cell.second <= to);
         self.cells
             .range(begin..end.max(begin))
-            .filter(|cell| cell.n > 0)
-            .map(|cell| (cell.second, (cell.sum / f64::from(cell.n)).clamp(0.0, 1.0)))
+            .filter(|cell| cell.covered_secs > 0.0)
+            .map(|cell| (cell.second, (cell.sum / cell.covered_secs).clamp(0.0, 1.0)))
     }
 }
 
@@ -228,6 +246,9 @@ impl History {
                 let origin = self.origins.entry(subject.clone()).or_default();
                 origin.add(record.at, value, subject);
             }
+            // Those of cgroups are for rules; here the node's own counts.
+            Shown::PressureCpu | Shown::PressureMemory | Shown::PressureIo
+                if subject.kind != SubjectKind::Node => {}
             _ => self
                 .series
                 .entry(shown)

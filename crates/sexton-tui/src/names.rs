@@ -32,6 +32,22 @@ pub(crate) enum Shown {
     CgroupBorn,
     /// Many cgroups were made, or removed, at once.
     CgroupBurst,
+    /// A container began to run.
+    ContainerStarted,
+    /// A container's first process ended.
+    ContainerExited,
+    /// How many containers run: a runtime answers.
+    ContainersRunning,
+    /// A process ended otherwise than with status 0.
+    ProcessFailed,
+    /// So many of a kind did that they are only counted.
+    ProcessFailedBurst,
+    /// Part of the time in which a task of the node waited for a CPU.
+    PressureCpu,
+    /// The same for memory.
+    PressureMemory,
+    /// The same for I/O.
+    PressureIo,
     /// The kernel said something we know.
     KernelLine,
     /// The link of a network device changed.
@@ -58,6 +74,14 @@ const NAMES: &[(&str, Shown)] = &[
     ("unit_failed", Shown::UnitFailed),
     ("cgroup_born", Shown::CgroupBorn),
     ("cgroup_burst", Shown::CgroupBurst),
+    ("container_started", Shown::ContainerStarted),
+    ("container_exited", Shown::ContainerExited),
+    ("container_running", Shown::ContainersRunning),
+    ("process_failed", Shown::ProcessFailed),
+    ("process_failed_burst", Shown::ProcessFailedBurst),
+    ("pressure_cpu_some_ratio", Shown::PressureCpu),
+    ("pressure_memory_some_ratio", Shown::PressureMemory),
+    ("pressure_io_some_ratio", Shown::PressureIo),
     ("klog_event", Shown::KernelLine),
     ("nic_link", Shown::NicLink),
     ("sexton_wall_clock_ns", Shown::WallClock),
@@ -72,6 +96,9 @@ pub(crate) const CGROUPS: &str = "cgroups";
 pub(crate) const NAPI: &str = "napi";
 /// See [`UNITS`].
 pub(crate) const KLOG: &str = "klog";
+
+/// See [`UNITS`].
+pub(crate) const EXITS: &str = "exits";
 
 /// What a fact is shown as; `None` when it is not.
 pub(crate) fn shown(fact: &Fact) -> Option<Shown> {

@@ -6,6 +6,7 @@ mod gaps;
 mod kernel;
 mod network;
 mod units;
+mod workloads;
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -30,17 +31,20 @@ pub enum Panel {
     Units,
     /// The kernel log and links of network devices.
     Kernel,
+    /// Containers that come and go, and processes that end badly.
+    Workloads,
     /// What cannot be seen.
     Gaps,
 }
 
 /// All panels, in the order of the tab key.
-const PANELS: [Panel; 6] = [
+const PANELS: [Panel; 7] = [
     Panel::Cores,
     Panel::Dying,
     Panel::Network,
     Panel::Units,
     Panel::Kernel,
+    Panel::Workloads,
     Panel::Gaps,
 ];
 
@@ -73,6 +77,7 @@ impl Panel {
             Self::Network => "network polling",
             Self::Units => "units",
             Self::Kernel => "kernel and links",
+            Self::Workloads => "workloads",
             Self::Gaps => "gaps",
         }
     }
@@ -85,6 +90,7 @@ impl Panel {
             Self::Network => network::content(view, window, room),
             Self::Units => units::content(view, window, room),
             Self::Kernel => kernel::content(view, window, room),
+            Self::Workloads => workloads::content(view, window, room),
             Self::Gaps => gaps::content(view, window, room),
         };
         content.list.truncate(MOST_LINES);

@@ -54,29 +54,31 @@ fn panels(view: &View, window: Window, area: Rect, frame: &mut Frame<'_>) {
     }
 }
 
-/// Where each panel goes: cores and gaps take the width, the others share it.
-fn places(view: &View, area: Rect) -> [(Panel, Rect); 6] {
-    // A rule and a summary, then a line for each core, but at most 2 in 5 lines.
+/// Where each panel goes: cores take the width, the others share it.
+fn places(view: &View, area: Rect) -> [(Panel, Rect); 7] {
+    // A rule and a summary of two lines, then a line for each core, but at most 2 in 5 lines.
     let n_cores = view.history.cores.len().clamp(1, 1000) as u16;
-    let cores = (n_cores + 2).min((area.height * 2 / 5).max(6));
-    let gaps = (area.height / 6).max(3);
+    let cores = (n_cores + 3).min((area.height * 2 / 5).max(6));
+    let last = (area.height / 6).max(4);
     let rows = [
         Constraint::Length(cores),
         Constraint::Fill(1),
         Constraint::Fill(1),
-        Constraint::Length(gaps),
+        Constraint::Length(last),
     ];
     let [first, second, third, fourth] = Layout::vertical(rows).areas(area);
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2);
     let [dying, network] = halves.areas(second);
     let [units, kernel] = halves.areas(third);
+    let [workloads, gaps] = halves.areas(fourth);
     [
         (Panel::Cores, first),
         (Panel::Dying, dying),
         (Panel::Network, network),
         (Panel::Units, units),
         (Panel::Kernel, kernel),
-        (Panel::Gaps, fourth),
+        (Panel::Workloads, workloads),
+        (Panel::Gaps, gaps),
     ]
 }
 

@@ -17,6 +17,7 @@ use ratatui::crossterm::terminal::{
 };
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::keys::action;
 use crate::render::render;
@@ -26,8 +27,8 @@ use crate::view::{Flow, View};
 /// feels answered.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// How long to wait for a key when nothing else can happen.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long to wait for a key when nothing else can happen but a signal.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// Where records come from.
 pub trait Source {
@@ -45,7 +46,7 @@ pub trait Source {
 /// Shows what a source gives until the user quits.
 ///
 /// Fails when there is no terminal, or when it cannot be drawn on. The terminal is as it
-/// was before, also after an error or a panic.
+/// was before, also after an error, a panic or a signal that ends us.
 pub fn run(source: &mut dyn Source) -> io::Result<()> {
     if !source.is_live() {
         require_terminal()?;
@@ -53,32 +54,39 @@ pub fn run(source: &mut dyn Source) -> io::Result<()> {
     }
     let mut screen = Screen::open()?;
     let mut view = View::live();
-    loop {
+    while !screen.is_over() {
         view.advance(source.now());
         screen.draw(&view)?;
         view.take(&source.wait(BEAT));
-        if obey(&mut view, Duration::ZERO)? == Flow::Quit {
-            return Ok(());
+        if obey(&mut view, Duration::ZERO)? == Some(Flow::Quit) {
+            break;
         }
     }
+    Ok(())
 }
 
 /// Shows a view that nothing more is added to, until the user quits. As for [`run`].
 pub fn look(mut view: View) -> io::Result<()> {
     let mut screen = Screen::open()?;
-    loop {
-        screen.draw(&view)?;
-        if obey(&mut view, PATIENCE)? == Flow::Quit {
-            return Ok(());
+    screen.draw(&view)?;
+    while !screen.is_over() {
+        match obey(&mut view, PATIENCE)? {
+            Some(Flow::Quit) => break,
+            Some(Flow::Stay) => screen.draw(&view)?,
+            None => {}
         }
     }
+    Ok(())
 }
 
-/// Waits for a key, then does what all keys ask for that have been pressed.
-fn obey(view: &mut View, patience: Duration) -> io::Result<Flow> {
+/// Waits for a key, then does what all keys ask for that have been pressed. `None` when
+/// nothing happened.
+fn obey(view: &mut View, patience: Duration) -> io::Result<Option<Flow>> {
     let mut patience = patience;
-    while event::poll(patience)? {
+    let mut flow = None;
+    while poll(patience)? {
         patience = Duration::ZERO;
+        flow = Some(Flow::Stay);
         // A change of size needs no answer: the next drawing finds it.
         let Event::Key(key) = event::read()? else {
             continue;
@@ -86,10 +94,18 @@ fn obey(view: &mut View, patience: Duration) -> io::Result<Flow> {
         if let Some(action) = action(key)
             && view.act(action) == Flow::Quit
         {
-            return Ok(Flow::Quit);
+            return Ok(Some(Flow::Quit));
         }
     }
-    Ok(Flow::Stay)
+    Ok(flow)
+}
+
+/// A signal that comes meanwhile is no error: whoever calls looks for it.
+fn poll(patience: Duration) -> io::Result<bool> {
+    match event::poll(patience) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        polled => polled,
+    }
 }
 
 fn require_terminal() -> io::Result<()> {
@@ -109,6 +125,8 @@ fn require_terminal() -> io::Result<()> {
 /// The terminal while it is ours; dropping it gives it back.
 struct Screen {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    /// Set by a signal that asks us to end.
+    is_over: Arc<AtomicBool>,
     _quiet: Quiet,
 }
 
@@ -117,13 +135,22 @@ impl Screen {
         require_terminal()?;
         // From here on what has been changed is undone when `quiet` is dropped.
         let quiet = Quiet::begin();
+        let is_over = Arc::new(AtomicBool::new(false));
+        for signal in [SIGTERM, SIGHUP, SIGINT] {
+            signal_hook::flag::register(signal, Arc::clone(&is_over))?;
+        }
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen)?;
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(Self {
             terminal,
+            is_over,
             _quiet: quiet,
         })
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     fn draw(&mut self, view: &View) -> io::Result<()> {

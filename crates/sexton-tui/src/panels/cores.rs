@@ -1,4 +1,4 @@
-//! The kernel's share of each core, as a strip of the window.
+//! The kernel's share of each core, as a strip of the window, and the pressure on all.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -75,7 +75,41 @@ fn summary(view: &View, window: Window, room: Room) -> Vec<Line<'static>> {
     if let Some(blank) = blank {
         line.push_span(label(format!("{}{legend}", " ".repeat(blank))));
     }
-    vec![line]
+    vec![line, pressure(view, window)]
+}
+
+/// Part of the time in which tasks of the node waited (PSI): now, and at its worst.
+fn pressure(view: &View, window: Window) -> Line<'static> {
+    let resources = [
+        ("cpu", Shown::PressureCpu),
+        ("memory", Shown::PressureMemory),
+        ("io", Shown::PressureIo),
+    ];
+    let label = |text: String| Span::styled(text, faint());
+    let of = |shown| view.history.series(shown);
+    let is_seen = |(_, shown): &(_, Shown)| of(*shown).last(window).is_some();
+    if !resources.iter().any(is_seen) {
+        return not_seen("pressure");
+    }
+    let value = |cell: Option<f64>| match cell {
+        Some(share) => Span::styled(percent(share), heat(share)),
+        None => label("?".into()),
+    };
+    let mut spans = vec![label("pressure now".into())];
+    for (name, shown) in resources {
+        let now = of(shown).last(recent(window));
+        spans.push(label(format!(" {name} ")));
+        spans.push(value(now.map(|cell| cell.last)));
+    }
+    spans.push(label(format!(
+        "  worst of {}",
+        words::stretch(view.length())
+    )));
+    for (name, shown) in resources {
+        spans.push(label(format!(" {name} ")));
+        spans.push(value(of(shown).worst(window).map(|cell| cell.worst)));
+    }
+    Line::from(spans)
 }
 
 fn share(cell: Option<&Cell>) -> Span<'static> {

@@ -14,6 +14,9 @@ use crate::words::{clip, clock, fit, wrap};
 const SENSOR: usize = 9;
 const WHY: usize = 12;
 
+/// In less than this the reason gives way to the text, which tells it too.
+const LEAST_FOR_WHY: usize = 60;
+
 pub(super) fn content(view: &View, window: Window, room: Room) -> Content {
     let gaps = figures::gaps(&view.history, window);
     let mut title = match gaps.len() {
@@ -38,11 +41,15 @@ pub(super) fn content(view: &View, window: Window, room: Room) -> Content {
 /// One line among others; all of it where there is room.
 fn lines(view: &View, gap: &Blindness, room: Room) -> Vec<Line<'static>> {
     let warning = Style::new().fg(Color::Yellow);
+    let why = match room.is_alone || room.columns >= LEAST_FOR_WHY {
+        true => WHY,
+        false => 0,
+    };
     let begin = [
         Span::raw(fit(&gap.sensor, SENSOR)),
-        Span::styled(fit(&gap.why, WHY), warning),
+        Span::styled(fit(&gap.why, why), warning),
     ];
-    let columns = room.columns.saturating_sub(SENSOR + WHY);
+    let columns = room.columns.saturating_sub(SENSOR + why);
     let mut texts = match room.is_alone {
         true => wrap(&gap.text, columns),
         false => vec![clip(&gap.text, columns)],
@@ -53,7 +60,7 @@ fn lines(view: &View, gap: &Blindness, room: Room) -> Vec<Line<'static>> {
         let remedy = gap.remedy.iter();
         texts.extend(remedy.flat_map(|remedy| wrap(&format!("-> {remedy}"), columns)));
     }
-    let indent = || Span::raw(" ".repeat(SENSOR + WHY));
+    let indent = || Span::raw(" ".repeat(SENSOR + why));
     let mut texts = texts.into_iter();
     let mut first = Line::from(begin.to_vec());
     first.push_span(Span::raw(texts.next().unwrap_or_default()));

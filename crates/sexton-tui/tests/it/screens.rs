@@ -47,6 +47,27 @@ fn none_is_said_only_by_a_sensor_at_work() {
 }
 
 #[test]
+fn workloads_are_counted_by_image_and_by_end() {
+    let text = screen(&live(&story::node(4)), 80, 24);
+    assert!(text.contains("pressure now cpu 13%"), "{text}");
+    assert!(text.contains("worst of 5m cpu 71%"), "{text}");
+    assert!(text.contains("24 born 22 died, 407 ended badly"), "{text}");
+    let mut view = live(&story::workloads());
+    let mut turn = || view.act(Action::Next);
+    (0..5).for_each(|_| {
+        turn();
+    });
+    view.act(Action::Zoom);
+    check_snapshot!("workloads-80x24.txt", screen(&view, 80, 24));
+    // An end that nobody watched is not none.
+    let quiet = screen(&live(&story::quiet()), 80, 24);
+    assert!(quiet.contains("0 born 0 died, 0 ended badly"), "{quiet}");
+    let blind = screen(&live(&story::gaps()), 80, 24);
+    let expected = "containers not seen, bad ends not seen";
+    assert!(blind.contains(expected), "{blind}");
+}
+
+#[test]
 fn one_panel_and_help() {
     let mut view = live(&story::gaps());
     view.act(Action::Previous);
@@ -99,5 +120,5 @@ fn what_is_old_is_let_go() {
     let text = screen(&view, 80, 24);
     assert!(text.contains("cores: not seen"), "{text}");
     // A gap may still hold: it stays.
-    assert!(text.contains("lost 17"), "{text}");
+    assert!(text.contains("17 exits came"), "{text}");
 }

@@ -34,6 +34,16 @@ static UNIT_STARTED: Fact = event("unit_started");
 static UNIT_FAILED: Fact = event("unit_failed");
 static CGROUP_BORN: Fact = event("cgroup_born");
 static CGROUP_BURST: Fact = event("cgroup_burst");
+static CONTAINER_STARTED: Fact = event("container_started");
+static CONTAINER_EXITED: Fact = event("container_exited");
+static CONTAINER_RUNNING: Fact = fact("container_running", Unit::Count, FactKind::Gauge);
+static PROCESS_FAILED: Fact = event("process_failed");
+static PROCESS_FAILED_BURST: Fact = event("process_failed_burst");
+static PRESSURE: [Fact; 3] = [
+    fact("pressure_cpu_some_ratio", Unit::Ratio, FactKind::Gauge),
+    fact("pressure_memory_some_ratio", Unit::Ratio, FactKind::Gauge),
+    fact("pressure_io_some_ratio", Unit::Ratio, FactKind::Gauge),
+];
 static KLOG_EVENT: Fact = event("klog_event");
 static NIC_LINK: Fact = event("nic_link");
 
@@ -242,6 +252,68 @@ fn network() -> Vec<Record> {
     records
 }
 
+/// Containers that come and go, and processes that end badly after the network did.
+pub(crate) fn workloads() -> Vec<Record> {
+    let mut records = Vec::new();
+    let container = |second: u64| Subject::new(SubjectKind::Container, format!("c{second}"));
+    for second in (5..300).step_by(13) {
+        let image = [("image", "amazon/amazon-ecs-agent:latest")];
+        let began = told(
+            second,
+            "containers",
+            container(second),
+            &CONTAINER_STARTED,
+            &image,
+        );
+        records.push(began);
+        if second < 290 {
+            let ended = told(
+                second + 4,
+                "containers",
+                container(second),
+                &CONTAINER_EXITED,
+                &image,
+            );
+            records.push(ended);
+        }
+    }
+    records.push(told(7, "containers", container(1), &CONTAINER_STARTED, &[]));
+    let process = |pid: u64| Subject::new(SubjectKind::Process, pid.to_string());
+    for pid in 0..5 {
+        let ray = [("comm", "raylet"), ("signal", "9"), ("role", "ray")];
+        records.push(told(238, "exits", process(pid), &PROCESS_FAILED, &ray));
+    }
+    let oom = [("comm", "trainer"), ("signal", "9"), ("oom", "true")];
+    records.push(told(239, "exits", process(9), &PROCESS_FAILED, &oom));
+    let burst = [("comm", "sh"), ("exit_code", "1"), ("n", "401")];
+    records.push(told(
+        239,
+        "exits",
+        Subject::node(),
+        &PROCESS_FAILED_BURST,
+        &burst,
+    ));
+    records
+}
+
+/// Time lost waiting, worst while the core is lost. That of a cgroup is not the node's.
+fn pressure() -> Vec<Record> {
+    let mut records = Vec::new();
+    for second in 0..300 {
+        let cpu = if (200..260).contains(&second) {
+            0.71
+        } else {
+            0.13
+        };
+        for (fact, value) in PRESSURE.iter().zip([cpu, 0.0, 0.02]) {
+            records.push(sample(second, "pressure", Subject::node(), fact, value));
+            let cgroup = Subject::new(SubjectKind::Cgroup, "/ecs");
+            records.push(sample(second, "pressure", cgroup, fact, 0.99));
+        }
+    }
+    records
+}
+
 /// What the node did not let us see.
 pub(crate) fn gaps() -> Vec<Record> {
     let denied = Gap::new(
@@ -267,7 +339,7 @@ pub(crate) fn gaps() -> Vec<Record> {
 pub(crate) fn quiet() -> Vec<Record> {
     let mut records = cores(2);
     for second in 0..300 {
-        for sensor in ["units", "cgroups", "napi", "klog"] {
+        for sensor in ["units", "cgroups", "napi", "klog", "exits"] {
             let subject = Subject::new(SubjectKind::Sensor, sensor);
             records.push(sample(
                 second,
@@ -278,6 +350,13 @@ pub(crate) fn quiet() -> Vec<Record> {
             ));
         }
         records.push(sample(second, "napi", Subject::node(), &NAPI_WAIT_NS, 0.0));
+        records.push(sample(
+            second,
+            "containers",
+            Subject::node(),
+            &CONTAINER_RUNNING,
+            0.0,
+        ));
     }
     records
 }
@@ -294,6 +373,8 @@ pub(crate) fn node(n_cores: u32) -> Vec<Record> {
     records.extend(census());
     records.extend(units());
     records.extend(network());
+    records.extend(workloads());
+    records.extend(pressure());
     records.extend(gaps().split_off(1));
     records.sort_by_key(|record| record.at);
     records
