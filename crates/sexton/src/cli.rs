@@ -1,11 +1,21 @@
 //! The command line. Man pages and completions are made from these definitions.
 
+pub mod bundle;
+pub mod fix;
+pub mod profile;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::quantity;
+use bundle::BundleCommand;
+use fix::FixArgs;
+
+mod image;
+
+pub use image::*;
 
 /// Finds what is slowly killing a Linux node, proves the chain from cause to
 /// symptom, and buries it.
@@ -24,6 +34,28 @@ Exit codes: 0 nothing found, 1 findings, 2 wrong use or internal failure,
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Watch the node, judge it, and say what is wrong, what caused it and what to type
+    ///
+    /// Runs every sensor for a while, judges what they saw and what the node remembers
+    /// (kernel log, times of units, dying cgroups), and prints the verdict, the chain from
+    /// cause to symptom, what to do, and the evidence for and against. It changes nothing.
+    /// Exits with 0 when the node is healthy, with 1 when something is wrong, and with 3
+    /// when too little was seen to judge.
+    Diagnose(DiagnoseArgs),
+    /// A gate for image pipelines, cron and node-problem-detector: a few counts, at once
+    ///
+    /// Memory cgroups, failed units, restarts, containers that start again and again,
+    /// resets of network devices: each against a limit. Loads no BPF program. Exits with 0
+    /// when all pass, with 1 when one does not, and with 3 when none fails but one could
+    /// not be seen. With --format nagios the codes are those of monitoring plugins: 0 OK,
+    /// 2 critical, 3 unknown.
+    Check(CheckArgs),
+    /// Judge an image that has not booted: which units would run, and which should not
+    ///
+    /// SOURCE is a root folder, / for the running system, a disk image (raw or qcow2), an
+    /// ext4 or squashfs filesystem, an OCI layout, what docker save writes, or a tar. It is
+    /// recognised by content; nothing is mounted and nothing of it is executed.
+    Image(ImageArgs),
     /// Census of memory cgroups: live, dying, leaked; who made them, what pins them
     ///
     /// A dying memory cgroup is one whose directory was removed but which the kernel
@@ -37,11 +69,42 @@ pub enum Command {
     /// sealed. A kill at any moment costs at most the last seconds, and that is marked as
     /// a gap. Without privileges it records what it can.
     Record(RecordArgs),
+    /// Recordings of stacks: read perf's, draw heat maps and flame graphs, convert
+    ///
+    /// Reads perf.data, the text of perf script and folded stacks, each also packed with
+    /// gzip, and bundles. Every sample keeps its core and its moment.
+    Profile(Box<profile::ProfileArgs>),
     /// Live view in the terminal, or a look through a recording
     ///
     /// Shows every core, the dying memory cgroups, units that restart, starved network
     /// polling, events of the kernel, and what is not seen. Keys are shown on the screen.
     Watch(WatchArgs),
+    /// The manual page of a rule: what it means, by hand, thresholds and their reasons
+    Explain(ExplainArgs),
+    /// Rehearse the founding incident on this machine, bounded, and clean up after it
+    ///
+    /// Makes dying memory cgroups, holds one core in the kernel by reading memory
+    /// statistics, starves the polling of a network device of its own, and writes a marked
+    /// line to the kernel's log: to see whether sexton, and your alerts, catch it. Shows
+    /// what it will do and asks first. Needs root. With --diagnose the exit code is that
+    /// of the verdict.
+    Drill(DrillArgs),
+    /// The work of one part of a drill
+    #[command(hide = true)]
+    DrillPart(DrillPartArgs),
+    /// End it now, without a reboot: stop the source, free what it left
+    ///
+    /// Prints a plan and changes nothing. With --apply it asks once, writes down how to
+    /// take each change back, carries the plan out step by step, and counts before and
+    /// after each. Files are never deleted or cut. Exits with 0 when nothing is left, with
+    /// 1 when something is, with 3 when it cannot see.
+    Fix(FixArgs),
+    /// Make one file of a recording, or a folder of such a file
+    ///
+    /// Whatever reads a recording reads the file as well. Segments are compressed already,
+    /// so it is not much smaller than the folder; it is easier to send.
+    #[command(subcommand)]
+    Bundle(BundleCommand),
     /// What sexton can and cannot see here, why, and what to type to change that
     ///
     /// Exits with 0 when every sensor sees all it can, with 3 when one does not.
@@ -77,6 +140,126 @@ impl FormatArgs {
     pub fn format(self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
+}
+
+/// How a judgement is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum DiagnoseFormat {
+    /// For people, in 80 columns
+    #[default]
+    Text,
+    /// For programs: versioned and stable
+    Json,
+    /// One page for a browser that needs nothing else
+    Html,
+}
+
+/// The choice of a format for a judgement.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct DiagnoseFormatArgs {
+    /// How to write the judgement
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: DiagnoseFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+impl DiagnoseFormatArgs {
+    /// The format that was asked for.
+    pub fn format(self) -> DiagnoseFormat {
+        if self.json {
+            DiagnoseFormat::Json
+        } else {
+            self.format
+        }
+    }
+}
+
+/// How checks are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum CheckFormat {
+    /// For people; the first line has at most 80 bytes
+    #[default]
+    Text,
+    /// For programs: versioned and stable
+    Json,
+    /// For build servers: one test case for each check
+    Junit,
+    /// For code scanners: SARIF 2.1.0
+    Sarif,
+    /// For monitoring plugins: one line with figures, and their exit codes
+    Nagios,
+    /// For node-problem-detector: one line of at most 80 bytes
+    Npd,
+    /// For the textfile collector of Prometheus
+    Prom,
+}
+
+/// The choice of a format for checks.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CheckFormatArgs {
+    /// How to write the checks
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: CheckFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+impl CheckFormatArgs {
+    /// The format that was asked for.
+    pub fn format(self) -> CheckFormat {
+        if self.json {
+            CheckFormat::Json
+        } else {
+            self.format
+        }
+    }
+}
+
+/// Arguments of `sexton check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Limits of this fleet, in TOML: `[check]` and the names of checks
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Only these checks, separated by commas
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Write to this file, all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How to write the checks.
+    #[command(flatten)]
+    pub format: CheckFormatArgs,
+}
+
+/// Arguments of `sexton explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The code of a rule, such as MCG001; without it all are listed
+    pub code: Option<String>,
+}
+
+/// Arguments of `sexton diagnose`.
+#[derive(Debug, Args)]
+pub struct DiagnoseArgs {
+    /// How long to watch; Ctrl-C judges what there is
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
+    pub time: Duration,
+    /// Judge this recording instead of the live node; needs no privileges
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["time", "output"])]
+    pub from: Option<PathBuf>,
+    /// Keep what was seen in this folder, to be judged again or handed on
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+    /// Thresholds of this fleet, in TOML: `[rules.MCG001]` and its names
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// How to write the judgement.
+    #[command(flatten)]
+    pub format: DiagnoseFormatArgs,
 }
 
 /// What to list.
@@ -129,9 +312,22 @@ pub struct RecordArgs {
     /// Only these sensors, separated by commas; `sexton doctor` lists them
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub sensors: Vec<String>,
+    /// Sample the stacks of every core so many times a second
+    #[arg(long, value_name = "N", default_value_t = sexton_sensors::stacks::DEFAULT_RATE_HZ, value_parser = hz)]
+    pub hz: u32,
+    /// Sample no stacks
+    #[arg(long, conflicts_with = "hz")]
+    pub no_stacks: bool,
     /// Poll a sensor on another beat: cores=50ms
     #[arg(long, value_name = "NAME=TIME", value_parser = beat)]
     pub every: Vec<(String, Duration)>,
+}
+
+/// Reads a rate of samples.
+fn hz(text: &str) -> Result<u32, String> {
+    let rates = sexton_sensors::stacks::RATES_HZ;
+    let hz = text.parse().ok().filter(|hz| rates.contains(hz));
+    hz.ok_or_else(|| format!("a rate is from {} to {}", rates.start(), rates.end()))
 }
 
 /// Reads `cores=50ms`.
@@ -145,9 +341,49 @@ fn beat(text: &str) -> Result<(String, Duration), String> {
 /// Arguments of `sexton watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Look through this recording instead of the live node
-    #[arg(long, value_name = "FOLDER")]
+    /// Look through this recording, a folder or packed, instead of the live node
+    #[arg(long, value_name = "BUNDLE")]
     pub from: Option<PathBuf>,
+}
+
+/// Arguments of `sexton drill`.
+#[derive(Debug, Args)]
+pub struct DrillArgs {
+    /// Do not ask; the plan is shown all the same
+    #[arg(long)]
+    pub yes: bool,
+    /// Run `sexton diagnose` at the same time, and print its verdict
+    #[arg(long)]
+    pub diagnose: bool,
+    /// Dying memory cgroups to make
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub dying: u32,
+    /// How long it lasts, at most 10 minutes
+    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = drill_time)]
+    pub time: Duration,
+    /// Keep what was seen in this folder
+    #[arg(short, long, value_name = "FOLDER", requires = "diagnose")]
+    pub output: Option<PathBuf>,
+    /// How to write the judgement.
+    #[command(flatten)]
+    pub format: DiagnoseFormatArgs,
+}
+
+/// Long enough to see something, short enough to bear.
+fn drill_time(text: &str) -> Result<Duration, String> {
+    let time = quantity::duration(text)?;
+    let bearable = Duration::from_secs(10)..=Duration::from_secs(600);
+    match bearable.contains(&time) {
+        true => Ok(time),
+        false => Err("a drill lasts from 10s to 10m".into()),
+    }
+}
+
+/// Arguments of a part of a drill.
+#[derive(Debug, Args)]
+pub struct DrillPartArgs {
+    /// What the drill tells it
+    pub words: Vec<String>,
 }
 
 /// Arguments of `sexton doctor`.
@@ -165,6 +401,8 @@ pub enum Generated {
     Man,
     /// Completions for bash, zsh, fish, elvish and PowerShell
     Completions,
+    /// Pages of all rules, as Markdown
+    Codes,
 }
 
 /// Arguments of `sexton generate`.

@@ -1,7 +1,15 @@
 //! One file per command.
 
+pub mod bundle;
+pub mod check;
+pub mod diagnose;
 pub mod doctor;
+pub mod drill;
+pub mod explain;
+pub mod fix;
 pub mod generate;
+pub mod image;
+pub mod profile;
 pub mod record;
 pub mod watch;
 pub mod zombies;

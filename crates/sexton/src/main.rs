@@ -7,7 +7,11 @@
 mod cli;
 mod commands;
 mod exit;
+mod judge;
+mod policy;
 mod quantity;
+mod terminal;
+mod thinning;
 
 use std::process::ExitCode;
 
@@ -19,10 +23,19 @@ use exit::Exit;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
+        Command::Diagnose(args) => commands::diagnose::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::Image(args) => commands::image::run(&args),
         Command::Zombies(args) => commands::zombies::run(&args),
+        Command::Profile(args) => commands::profile::run(&args),
         Command::Record(args) => commands::record::run(&args),
         Command::Watch(args) => commands::watch::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
+        Command::Fix(args) => commands::fix::run(&args),
+        Command::Bundle(command) => commands::bundle::run(&command),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Drill(args) => commands::drill::run(&args),
+        Command::DrillPart(args) => commands::drill::run_part(&args),
         Command::Generate(args) => commands::generate::run(&args),
     };
     match outcome {

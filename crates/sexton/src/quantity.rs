@@ -45,6 +45,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads seconds with a fraction, `12.5`, as nanoseconds.
+pub fn seconds_ns(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number =
+        |digits: &str| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
+    let whole: u64 = whole.parse().ok()?;
+    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
 /// Reads a size in bytes; `K`, `KiB` and the like are powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size: write 500MiB, 2GiB or a number of bytes");

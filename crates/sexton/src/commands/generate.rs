@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
+use sexton_report::explain::markdown;
 
 use crate::cli::{Cli, GenerateArgs, Generated};
 use crate::exit::Exit;
@@ -18,6 +19,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
     let written = match args.what {
         Generated::Man => man(folder),
         Generated::Completions => completions(folder),
+        Generated::Codes => codes(folder),
     };
     written.with_context(|| format!("cannot write to {}", folder.display()))?;
     Ok(Exit::NothingFound)
@@ -25,6 +27,15 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
 
 fn man(folder: &Path) -> Result<()> {
     clap_mangen::generate_to(Cli::command(), folder)?;
+    Ok(())
+}
+
+fn codes(folder: &Path) -> Result<()> {
+    for page in super::explain::pages() {
+        let mut text = Vec::new();
+        markdown(&mut text, &page)?;
+        fs::write(folder.join(format!("{}.md", page.code)), text)?;
+    }
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use sexton_agent::{Member, Progress, Recorder};
 use sexton_host::Host;
 use sexton_report::record as report;
-use sexton_sensors::{SENSORS, SensorSpec};
+use sexton_sensors::{SENSORS, SensorSpec, stacks};
 use sexton_store::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -25,6 +25,7 @@ const SHORTEST_BEAT: Duration = Duration::from_millis(10);
 /// Records until the time is up or a signal comes.
 pub fn run(args: &RecordArgs) -> Result<Exit> {
     let members = members(args)?;
+    stacks::set_rate(args.hz);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
@@ -87,6 +88,7 @@ fn summary_view<'a>(
     report::SummaryView {
         elapsed,
         n_records: summary.records,
+        n_samples: summary.samples,
         bytes: summary.bytes,
         n_segments: summary.segments as u64,
         blind: progress
@@ -106,6 +108,9 @@ fn members(args: &RecordArgs) -> Result<Vec<Member>> {
             .map(|name| Ok(Member::new(find(name)?)))
             .collect::<Result<_>>()?,
     };
+    if args.no_stacks {
+        members.retain(|member| member.spec.name != stacks::NAME);
+    }
     for (name, every) in &args.every {
         if *every < SHORTEST_BEAT {
             bail!("--every {name}: {every:?} is shorter than {SHORTEST_BEAT:?}");

@@ -8,7 +8,10 @@ use crate::command::{SEXTON, sexton, stderr, stdout};
 
 #[test]
 fn help_fits_80_columns() {
-    for command in ["", "zombies", "record", "watch", "doctor"] {
+    for command in [
+        "", "diagnose", "check", "image", "explain", "zombies", "profile", "record", "watch",
+        "bundle", "drill", "fix", "doctor",
+    ] {
         let args: Vec<&str> = [command, "--help"]
             .into_iter()
             .filter(|arg| !arg.is_empty())

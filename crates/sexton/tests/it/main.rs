@@ -1,9 +1,18 @@
 //! The real binary, as users run it.
 
+mod bundle;
+mod check;
+mod codes;
 mod command;
 mod contract;
+mod diagnose;
 mod generate;
 mod help;
+mod image;
+mod matrix;
+mod npd;
+mod profile;
 mod readme;
 mod record;
 mod unprivileged;
+mod watch;

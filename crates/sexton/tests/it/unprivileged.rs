@@ -12,10 +12,10 @@ use crate::command::{SEXTON, stdout};
 const NOBODY: u32 = 65534;
 
 /// A copy of the binary where anybody may run it; gone when the test ends.
-struct Copy(PathBuf);
+pub struct Copy(PathBuf);
 
 impl Copy {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let copy =
             std::env::temp_dir().join(format!("sexton-nobody-{}-{name}", std::process::id()));
         fs::copy(SEXTON, &copy).expect("the binary can be copied");
@@ -24,7 +24,7 @@ impl Copy {
     }
 
     /// Runs it as nobody; when the tests do not run as root, as whoever runs them.
-    fn run(&self, args: &[&str]) -> Output {
+    pub fn run(&self, args: &[&str]) -> Output {
         let mut command = Command::new(&self.0);
         command.args(args);
         if fs::metadata("/proc/self")
@@ -89,4 +89,15 @@ fn record_keeps_what_it_can() {
     assert_eq!(output.status.code(), Some(0), "{told}");
     assert_eq!(sealed, 1, "{told}");
     assert!(told.contains("Blind at the end"), "{told}");
+}
+
+#[test]
+fn diagnose_is_blind_and_says_what_to_type() {
+    let copy = Copy::new("diagnose");
+    let output = copy.run(&["diagnose", "--for", "2s"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.starts_with("BLIND: "), "{text}");
+    let (_, more) = text.split_once("To see enough").expect("what to type");
+    assert!(more.contains("root"), "{text}");
 }

@@ -1,0 +1,200 @@
+//! `sexton check`: counts what can be counted at once, and compares it with limits.
+//!
+//! Loads no BPF program and walks no tree of cgroups to its end.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use sexton_agent::{Crew, Member};
+use sexton_analysis::gate::{self, GatePolicy, Seen};
+use sexton_host::Host;
+use sexton_model::fact::container::CONTAINER_RUNNING;
+use sexton_model::fact::sexton::SEXTON_POLL_NS;
+use sexton_model::gate::{Check, Passed, worst};
+use sexton_model::record::{Body, Record};
+use sexton_model::timeline::Records;
+use sexton_report::check as report;
+use sexton_sensors::units::Places;
+use sexton_sensors::{SENSORS, memcg, units};
+
+use crate::cli::{CheckArgs, CheckFormat};
+use crate::exit::Exit;
+use crate::{policy, terminal};
+
+/// Sensors that answer at once, and the checks that need them.
+const QUICK: [(&str, &str); 3] = [
+    ("containers", "young_containers"),
+    ("klog", "nic_resets"),
+    ("nics", "nic_resets"),
+];
+
+/// Runtimes that the sensor may not speak with, and their sockets.
+const OTHER_RUNTIMES: [(&str, &str); 2] = [
+    ("containerd", "/run/containerd/containerd.sock"),
+    ("cri-o", "/run/crio/crio.sock"),
+];
+
+/// How often a sensor is asked whether it has something.
+const BEAT: Duration = Duration::from_millis(10);
+
+/// Whoever has not answered by then is unknown. node-problem-detector waits 5 s.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// Makes the checks and writes them.
+pub fn run(args: &CheckArgs) -> Result<Exit> {
+    let policy = policy::read(args.policy.as_deref())?.gate;
+    for name in &args.only {
+        if gate::limits().all(|limit| limit.name != name) {
+            let known: Vec<&str> = gate::limits().map(|limit| limit.name).collect();
+            bail!("no check is called {name}; there are {}", known.join(", "));
+        }
+    }
+    let host = Arc::new(Host::live()?);
+    let checks = look(&host, &policy, &args.only);
+    if checks.is_empty() {
+        bail!("the policy leaves no check to make");
+    }
+    let mut written = Vec::new();
+    write(&mut written, args, &checks)?;
+    match &args.output {
+        Some(file) => replace(file, &written)?,
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            out.write_all(&written)?;
+            out.flush()?;
+        }
+    }
+    Ok(exit(args.format.format(), worst(&checks)))
+}
+
+fn exit(format: CheckFormat, worst: Passed) -> Exit {
+    match (worst, format) {
+        (Passed::Yes, _) => Exit::NothingFound,
+        // Monitoring plugins: 1 is a warning, 2 is critical.
+        (Passed::No, CheckFormat::Nagios) => Exit::Failed,
+        (Passed::No, _) => Exit::Found,
+        (Passed::Unknown, _) => Exit::Blind,
+    }
+}
+
+fn write(out: &mut dyn Write, args: &CheckArgs, checks: &[Check]) -> io::Result<()> {
+    match args.format.format() {
+        CheckFormat::Text if args.output.is_some() => {
+            report::text(out, checks, sexton_report::Paint::Plain)
+        }
+        CheckFormat::Text => report::text(out, checks, terminal::paint()),
+        CheckFormat::Json => report::json(out, checks),
+        CheckFormat::Junit => report::junit(out, checks),
+        CheckFormat::Sarif => report::sarif(out, env!("SEXTON_VERSION"), checks),
+        CheckFormat::Nagios => report::nagios(out, checks),
+        CheckFormat::Npd => report::npd(out, checks),
+        CheckFormat::Prom => report::prom(out, checks),
+    }
+}
+
+/// Writes a file so that a reader sees the old one or the new one, never a part. Readable
+/// by all: whoever collects it runs as somebody else.
+fn replace(file: &Path, content: &[u8]) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let written = tempfile::Builder::new()
+        .prefix(".sexton-")
+        .permissions(std::fs::Permissions::from_mode(0o644))
+        .tempfile_in(folder)
+        .and_then(|mut temporary| {
+            temporary.write_all(content)?;
+            temporary.persist(file).map_err(|error| error.error)
+        });
+    written.with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(())
+}
+
+fn look(host: &Arc<Host>, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
+    let is_wanted = |check: &str| {
+        !policy.is_skipped(check) && (only.is_empty() || only.iter().any(|name| name == check))
+    };
+    thread::scope(|scope| {
+        let wants_units = is_wanted("failed_units") || is_wanted("restarts_per_hour");
+        let units = wants_units.then(|| {
+            scope.spawn(|| {
+                let places = Places {
+                    within: DEADLINE,
+                    ..Places::default()
+                };
+                units::survey(host, &places)
+            })
+        });
+        let records = ask_sensors(host, is_wanted);
+        let memory = memcg::tally(host, |total| gate::enough_live(total, policy));
+        let units = units.map(|units| units.join().unwrap_or_else(|_| Err(panicked())));
+        let nobody_looked = panicked();
+        let seen = Seen {
+            memory: &memory,
+            units: units.as_ref().map_or(Err(&nobody_looked), Result::as_ref),
+            records: &records,
+            other_runtimes: &other_runtimes(host),
+            unwanted: None,
+        };
+        gate::judge(&seen, policy, only)
+    })
+}
+
+fn panicked() -> sexton_model::gap::Gap {
+    let text = "the look at units ended in a panic";
+    sexton_model::gap::Gap::new("units", sexton_model::gap::Why::Bug, text)
+}
+
+/// Runtimes whose socket is there and that the sensor of containers does not speak with.
+fn other_runtimes(host: &Host) -> Vec<&'static str> {
+    let is_there = |socket: &str| {
+        let absent = |error: &sexton_host::HostError| error.is_absent();
+        !host.socket(socket).as_ref().is_err_and(absent)
+    };
+    let others = OTHER_RUNTIMES.iter().filter(|(_, socket)| is_there(socket));
+    others.map(|(name, _)| *name).collect()
+}
+
+/// One answer of each quick sensor that some check needs.
+fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Records {
+    let is_needed = |sensor: &str| {
+        QUICK
+            .iter()
+            .any(|(name, check)| *name == sensor && is_wanted(check))
+    };
+    let members: Vec<Member> = SENSORS
+        .iter()
+        .filter(|spec| is_needed(spec.name))
+        .map(|spec| Member { spec, every: BEAT })
+        .collect();
+    let mut waiting: Vec<&str> = members.iter().map(|member| member.spec.name).collect();
+    let mut crew = Crew::start(host, &members);
+    let until = Instant::now() + DEADLINE;
+    let mut all = Vec::new();
+    while !waiting.is_empty() && Instant::now() < until {
+        let records = crew.collect(BEAT / 2);
+        waiting.retain(|sensor| !records.iter().any(|record| answers(record, sensor)));
+        all.extend(records);
+    }
+    // Not told to stop and waited for: their threads end with the process.
+    Records::new(all)
+}
+
+/// Whether a record shows that a sensor has said all it can say at once.
+fn answers(record: &Record, sensor: &str) -> bool {
+    match &record.body {
+        Body::Gap(gap) => gap.sensor == sensor,
+        // A daemon that is asked over a socket takes a moment.
+        Body::Sample { fact, .. } if sensor == "containers" => *fact == &CONTAINER_RUNNING,
+        Body::Sample { fact, .. } => {
+            *fact == &SEXTON_POLL_NS && record.subject.name.as_ref() == sensor
+        }
+        Body::Event { .. } => false,
+    }
+}

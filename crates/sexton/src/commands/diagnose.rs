@@ -1,0 +1,149 @@
+//! `sexton diagnose`: watch, then judge what was kept.
+//!
+//! A live run is judged from its bundle and from nothing else, so that the bundle alone
+//! gives the same answer anywhere.
+
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use sexton_agent::{Member, Recorder};
+use sexton_analysis::Policy;
+use sexton_host::Host;
+use sexton_model::diagnosis::State;
+use sexton_report::diagnosis::{self as report, Judged};
+use sexton_report::record::{ProgressView, watching_line};
+use sexton_sensors::SENSORS;
+use sexton_store::Limits;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::cli::{DiagnoseArgs, DiagnoseFormat};
+use crate::exit::Exit;
+use crate::{judge, policy, terminal};
+
+/// How often the line on the terminal is renewed.
+const BEAT: Duration = Duration::from_millis(250);
+
+/// The most that a watch keeps: hours of a large node.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Looks of the census in one watch, so that growth can be told: three points at least.
+const N_CENSUSES: u32 = 4;
+
+/// A census walks all memory cgroups; in a short watch it is not taken more often.
+const SHORTEST_CENSUS: Duration = Duration::from_secs(5);
+
+/// Watches, or opens a recording; judges; writes the judgement.
+pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
+    // Before the watch: a mistake in it should not cost half a minute.
+    let policy = policy::read(args.policy.as_deref())?.rules;
+    let judged = match &args.from {
+        Some(folder) => judge::bundle(folder, &policy)?,
+        None => watch_and_judge(args.time, args.output.as_deref(), &policy)?,
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.format.format() {
+        DiagnoseFormat::Text => report::text(&mut out, &judged, terminal::paint())?,
+        DiagnoseFormat::Json => report::json(&mut out, &judged)?,
+        DiagnoseFormat::Html => report::html(&mut out, &judged)?,
+    }
+    out.flush()?;
+    Ok(exit(&judged))
+}
+
+fn exit(judged: &Judged) -> Exit {
+    match judged.diagnosis.state {
+        State::CauseFound | State::SymptomsOnly => Exit::Found,
+        State::Healthy => Exit::NothingFound,
+        State::Blind => Exit::Blind,
+    }
+}
+
+/// Watches for a while and judges what was seen; keeps it in a folder if one is given.
+pub fn watch_and_judge(time: Duration, output: Option<&Path>, policy: &Policy) -> Result<Judged> {
+    match output {
+        Some(folder) => {
+            refuse_to_mix(folder)?;
+            watch(folder, time)?;
+            judge::bundle(folder, policy)
+        }
+        None => {
+            let temporary = tempfile::Builder::new()
+                .prefix("sexton-")
+                .tempdir()
+                .context("cannot make a temporary folder")?;
+            let folder = temporary.path().join("node.bundle");
+            watch(&folder, time)?;
+            judge::bundle(&folder, policy)
+        }
+    }
+}
+
+/// A watch is judged by itself, not together with an older recording.
+fn refuse_to_mix(folder: &Path) -> Result<()> {
+    let is_used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    if is_used {
+        bail!(
+            "{} is not empty: choose another folder, or judge it with --from",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+/// Records with every sensor until the time is up or a signal comes.
+fn watch(folder: &Path, time: Duration) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // The first ends the watch; should judging hang, the second ends that.
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            Exit::Failed as i32,
+            Arc::clone(&stop),
+        )
+        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+        .context("cannot listen for signals")?;
+    }
+    let host = Arc::new(Host::live()?);
+    let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
+    let mut recorder = Recorder::start(&host, &members(time), folder, limits)?;
+    let began = Instant::now();
+    let mut out = io::stderr().lock();
+    let terminal = out.is_terminal();
+    while !stop.load(Ordering::Relaxed) && began.elapsed() < time {
+        let left = time.saturating_sub(began.elapsed());
+        let progress = recorder.step(left.min(BEAT))?;
+        if terminal {
+            let line = watching_line(&ProgressView {
+                elapsed: began.elapsed(),
+                time: Some(time),
+                n_records: progress.n_records,
+                bytes: progress.bytes,
+                n_blind: progress.blind.len() as u64,
+            });
+            write!(out, "\r\x1b[K{line}")?;
+            out.flush()?;
+        }
+    }
+    recorder.finish()?;
+    if terminal {
+        write!(out, "\r\x1b[K")?;
+    }
+    Ok(())
+}
+
+/// All sensors; the census as often as its growth needs.
+fn members(time: Duration) -> Vec<Member> {
+    let census = (time / N_CENSUSES).max(SHORTEST_CENSUS);
+    let mut members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
+    for member in &mut members {
+        if member.spec.name == "memcg" {
+            member.every = member.every.min(census);
+        }
+    }
+    members
+}

@@ -1,0 +1,52 @@
+//! `sexton explain`
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::{Context, Result};
+use sexton_analysis::Rule;
+use sexton_analysis::rules::{self, RULES};
+use sexton_report::explain::{RulePage, ThresholdLine, list, text};
+
+use crate::cli::ExplainArgs;
+use crate::exit::Exit;
+
+/// Writes the page of a rule, or lists all.
+pub fn run(args: &ExplainArgs) -> Result<Exit> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match &args.code {
+        Some(code) => {
+            let rule = rules::by_code(code).with_context(|| {
+                format!("no rule has the code {code}; sexton explain lists all")
+            })?;
+            text(&mut out, &page(rule))?;
+        }
+        None => list(&mut out, &pages())?,
+    }
+    out.flush()?;
+    Ok(Exit::NothingFound)
+}
+
+/// The pages of all rules, from cause to symptom.
+pub fn pages() -> Vec<RulePage<'static>> {
+    RULES.iter().map(|rule| page(rule)).collect()
+}
+
+fn page(rule: &'static Rule) -> RulePage<'static> {
+    let thresholds = rule.thresholds.iter().map(|threshold| ThresholdLine {
+        name: threshold.name,
+        default: threshold.default,
+        range: threshold.range,
+        unit: threshold.unit,
+        why: threshold.why,
+    });
+    RulePage {
+        code: rule.code,
+        title: rule.title,
+        manual: rule.manual(),
+        needs: rule.needs,
+        uses: rule.uses,
+        is_essential: rule.is_essential,
+        is_cause: rule.is_cause,
+        thresholds: thresholds.collect(),
+    }
+}

@@ -1,0 +1,203 @@
+//! `sexton fix`
+
+mod diagnosis;
+mod target;
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail};
+use sexton_host::Host;
+use sexton_model::census::Census;
+use sexton_model::fix::{FixReport, Plan};
+use sexton_model::gap::Gap;
+use sexton_remedy::journal::{self, Journal};
+use sexton_remedy::lock::{self, Lock};
+use sexton_remedy::{Allowance, Consent, Eyes, Fix};
+use sexton_report::fix as report;
+use sexton_sensors::memcg::{CensusOptions, census};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::cli::Format;
+use crate::cli::fix::FixArgs;
+use crate::exit::Exit;
+
+/// Plans, and on consent carries out.
+pub fn run(args: &FixArgs) -> Result<Exit> {
+    if let Some(file) = &args.undo {
+        return undo(file.as_deref(), args.yes);
+    }
+    let host = Host::live()?;
+    let target = target::choose(args)?;
+    let mut eyes = LiveEyes { host: &host };
+    let first = match eyes.census() {
+        Ok(census) => census,
+        Err(gap) => return Ok(blind(&gap)),
+    };
+    let target::Target {
+        sources, advice, ..
+    } = &target;
+    let mut fix = Fix {
+        host: &host,
+        sources: sources.clone(),
+        aim: target.aim(&first),
+        advice: advice.clone(),
+        eyes: &mut eyes,
+        allowance: Allowance {
+            siblings: args.allow_siblings,
+            global: args.allow_global,
+        },
+    };
+    let plan = match fix.plan() {
+        Ok(plan) => plan,
+        Err(gap) => return Ok(blind(&gap)),
+    };
+    if !args.apply {
+        return show_plan(args, &plan);
+    }
+    if plan.is_empty() {
+        return show_plan(args, &plan);
+    }
+    apply(args, &mut fix, &plan)
+}
+
+fn show_plan(args: &FixArgs, plan: &Plan) -> Result<Exit> {
+    let mut out = io::stdout().lock();
+    match args.format.format() {
+        Format::Text => {
+            report::plan(&mut out, plan)?;
+            if !plan.is_empty() && !args.apply {
+                writeln!(
+                    out,
+                    "\nNothing was changed. To do it: the same with --apply"
+                )?;
+            }
+        }
+        Format::Json => report::plan_json(&mut out, plan)?,
+    }
+    Ok(match plan.steps.is_empty() {
+        true => Exit::NothingFound,
+        false => Exit::Found,
+    })
+}
+
+fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
+    let _lock = Lock::take(Path::new(lock::PATH))?;
+    let mut err = io::stderr().lock();
+    if !args.yes {
+        report::plan(&mut err, plan)?;
+    }
+    let Some(consent) = consent(args.yes, &mut err)? else {
+        bail!("nothing was changed");
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot listen for signals")?;
+    }
+    let mut journal = Journal::new(Path::new(journal::FOLDER));
+    let is_terminal = err.is_terminal();
+    let mut tell = |line: &str| {
+        if is_terminal {
+            // What cannot be shown is not worth an end in the middle of a fix.
+            write!(err, "\r\x1b[K{line}")
+                .and_then(|()| err.flush())
+                .ok();
+        }
+    };
+    let done = fix.carry_out(&consent, &mut journal, &stop, &mut tell);
+    tell("");
+    let done = match done {
+        Ok(done) => done,
+        Err(gap) => return Ok(blind(&gap)),
+    };
+    if let (Some(path), true) = (&args.reboot_sentinel, done.reboot_advised) {
+        sexton_remedy::ask_for_reboot(path, &consent)?;
+    }
+    show_report(args, plan, &done)
+}
+
+fn show_report(args: &FixArgs, plan: &Plan, done: &FixReport) -> Result<Exit> {
+    let mut out = io::stdout().lock();
+    match args.format.format() {
+        Format::Text => report::report(&mut out, done)?,
+        Format::Json => report::report_json(&mut out, plan, done)?,
+    }
+    let is_clean = done.after == Some(0) && done.still_leaking.is_none();
+    let failed = done
+        .steps
+        .iter()
+        .any(|step| step.outcome.name() == "failed");
+    Ok(match (failed, is_clean) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::NothingFound,
+        (false, false) => Exit::Found,
+    })
+}
+
+/// Asks once, on a terminal. Without one, and without `--yes`, the answer is no.
+fn consent(yes: bool, err: &mut io::StderrLock<'_>) -> Result<Option<Consent>> {
+    if yes {
+        return Ok(Some(Consent::given_by_the_user()));
+    }
+    if !io::stdin().is_terminal() || !err.is_terminal() {
+        bail!("--apply asks on a terminal, and there is none; add --yes to do it without");
+    }
+    write!(err, "\nDo it? [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
+    Ok(is_yes.then(Consent::given_by_the_user))
+}
+
+fn undo(file: Option<&Path>, yes: bool) -> Result<Exit> {
+    let file = match file {
+        Some(file) => PathBuf::from(file),
+        None => journal::newest(Path::new(journal::FOLDER))?,
+    };
+    let changes = journal::read(&file)?;
+    let _lock = Lock::take(Path::new(lock::PATH))?;
+    let mut err = io::stderr().lock();
+    writeln!(err, "Taking back {} of {}.", changes.len(), file.display())?;
+    let Some(consent) = consent(yes, &mut err)? else {
+        bail!("nothing was changed");
+    };
+    let undone = sexton_remedy::undo(&file, &consent)?;
+    let mut out = io::stdout().lock();
+    let mut all = true;
+    for undone in undone {
+        match undone.trouble {
+            None => writeln!(out, "{}", undone.what)?,
+            Some(trouble) => {
+                all = false;
+                writeln!(out, "not {}: {trouble}", undone.what)?;
+            }
+        }
+    }
+    Ok(if all {
+        Exit::NothingFound
+    } else {
+        Exit::Failed
+    })
+}
+
+fn blind(gap: &Gap) -> Exit {
+    eprintln!("sexton: {}", gap.text);
+    if let Some(remedy) = &gap.remedy {
+        eprintln!("to see it: {remedy}");
+    }
+    Exit::Blind
+}
+
+struct LiveEyes<'a> {
+    host: &'a Host,
+}
+
+impl Eyes for LiveEyes<'_> {
+    fn census(&mut self) -> Result<Census, Gap> {
+        census(self.host, CensusOptions::default())
+    }
+}

@@ -1,0 +1,131 @@
+//! What a diagnosis in JSON asks to be fixed.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+/// A diagnosis that is larger was not written by us.
+const MOST_BYTES: u64 = 64 << 20;
+
+const SCHEMA: &str = "sexton.diagnosis/1";
+
+/// The part of a diagnosis that a fix needs.
+#[derive(Debug, Deserialize)]
+pub struct Diagnosis {
+    schema: String,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// One finding.
+#[derive(Debug, Deserialize)]
+pub struct Finding {
+    /// The rule.
+    pub code: String,
+    /// What it is about.
+    pub subject: Subject,
+    /// What it advises.
+    #[serde(default)]
+    pub remedies: Vec<Remedy>,
+}
+
+/// What a finding is about.
+#[derive(Debug, Deserialize)]
+pub struct Subject {
+    /// The sort of thing.
+    pub kind: String,
+    /// Which one.
+    pub name: String,
+}
+
+/// What a finding advises.
+#[derive(Debug, Deserialize)]
+pub struct Remedy {
+    /// What it does.
+    pub text: String,
+    /// What to type.
+    pub command: Option<String>,
+}
+
+impl Diagnosis {
+    /// Reads one.
+    pub fn read(path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let size = fs::metadata(path)
+            .with_context(|| format!("cannot read {shown}"))?
+            .len();
+        if size > MOST_BYTES {
+            bail!("{shown} is larger than any diagnosis");
+        }
+        let text = fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+        Self::parse(&text).with_context(|| {
+            format!("{shown} is no diagnosis; `sexton diagnose --json` writes one")
+        })
+    }
+
+    /// Reads the text of one.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        let diagnosis: Self = serde_json::from_slice(text)?;
+        if diagnosis.schema != SCHEMA {
+            bail!("its schema is {:?}, not {SCHEMA}", diagnosis.schema);
+        }
+        Ok(diagnosis)
+    }
+
+    /// Units that cause something, by themselves or through what they start.
+    pub fn guilty_units(&self) -> impl Iterator<Item = &str> {
+        let units = self.findings.iter().filter(|finding| {
+            matches!(finding.code.as_str(), "UNIT001" | "UNIT002") && finding.subject.kind == "unit"
+        });
+        units.map(|finding| finding.subject.name.as_str())
+    }
+
+    /// Origins of dying cgroups.
+    pub fn origins(&self) -> impl Iterator<Item = &str> {
+        let piles = self
+            .findings
+            .iter()
+            .filter(|finding| finding.code == "MCG001" && finding.subject.kind == "cgroup");
+        piles.map(|finding| finding.subject.name.as_str())
+    }
+
+    /// What only a person can do.
+    pub fn advice(&self) -> impl Iterator<Item = &Remedy> {
+        let others = self
+            .findings
+            .iter()
+            .filter(|finding| !matches!(finding.code.as_str(), "MCG001" | "MCG003"));
+        others.flat_map(|finding| &finding.remedies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{"schema":"sexton.diagnosis/1","verdict":{"state":"cause-found"},"findings":[
+        {"id":"UNIT002:ecs.service","code":"UNIT002","subject":{"kind":"unit","name":"ecs.service"},"remedies":[]},
+        {"id":"MCG001:/docker/<id>","code":"MCG001","subject":{"kind":"cgroup","name":"/docker/<id>"},"caused_by":["UNIT002:ecs.service"]},
+        {"id":"NIC001:eth0","code":"NIC001","subject":{"kind":"device","name":"eth0"},"remedies":[{"text":"look","command":"dmesg"}]}]}"#;
+
+    #[test]
+    fn the_guilty_and_what_they_left_are_found() {
+        let diagnosis = Diagnosis::parse(TEXT.as_bytes()).expect("a diagnosis");
+        assert_eq!(
+            diagnosis.guilty_units().collect::<Vec<_>>(),
+            ["ecs.service"]
+        );
+        assert_eq!(diagnosis.origins().collect::<Vec<_>>(), ["/docker/<id>"]);
+        assert_eq!(diagnosis.advice().count(), 1);
+    }
+
+    #[test]
+    fn another_schema_is_refused() {
+        let other = TEXT.replace("diagnosis/1", "diagnosis/9");
+        let error = Diagnosis::parse(other.as_bytes()).expect_err("refused");
+        assert!(error.to_string().contains("diagnosis/9"), "{error}");
+        assert!(Diagnosis::parse(b"[]").is_err());
+    }
+}

@@ -1,0 +1,126 @@
+//! An image, opened, surveyed and judged: what every command of `sexton image` begins with.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sexton_analysis::{Policy, unit_files as verdicts};
+use sexton_host::clock;
+use sexton_model::audit::{Audit, AuditOs, AuditUnit, UnitVerdict};
+use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::finding::Finding;
+use sexton_model::record::Sink;
+use sexton_model::timeline::Records;
+use sexton_sensors::unit_files;
+use sexton_units::lore::Lore;
+use sexton_units::survey::{Survey, Surveyed};
+
+use crate::cli::SourceArgs;
+
+/// The rules that judge an image.
+const CODES: [&str; 3] = ["UNIT004", "UNIT005", "UNIT006"];
+
+/// A survey and what it comes to.
+pub(super) struct Judged {
+    pub(super) survey: Survey,
+    pub(super) audit: Audit,
+}
+
+/// Opens and judges.
+pub(super) fn judge(args: &SourceArgs) -> Result<Judged> {
+    judge_as(&args.source, args.shape.as_deref(), &args.lore)
+}
+
+/// The same, from its parts.
+pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) -> Result<Judged> {
+    let lore = lore(files)?;
+    if let Some(name) = shape.filter(|name| lore.shape(name).is_none()) {
+        let known: Vec<&str> = lore
+            .shapes
+            .iter()
+            .map(|shape| shape.name.as_str())
+            .collect();
+        bail!("no shape is called {name}; there are {}", known.join(", "));
+    }
+    let image = sexton_image::open(source)?;
+    let survey = Survey::take(image.root.as_ref(), &lore, shape);
+    let mut sink = Sink::new("unit_files", clock::now());
+    unit_files::tell(&survey, &mut sink);
+    let records = Records::new(sink.into_records());
+    let diagnosis = sexton_analysis::judge(&records, &Policy::default());
+    let is_ours = |finding: &Finding| CODES.contains(&finding.code);
+    let findings: Vec<Finding> = diagnosis.findings.into_iter().filter(is_ours).collect();
+    let verdicts: HashMap<String, (UnitVerdict, String)> = records
+        .iter()
+        .filter(|record| record.fact() == Some(&UNIT_FILE))
+        .map(|record| (record.subject.name.to_string(), verdicts::verdict(record)))
+        .collect();
+    let units = survey
+        .units
+        .iter()
+        .map(|unit| row(unit, &verdicts, &findings))
+        .collect();
+    let os = &survey.set.os;
+    let audit = Audit {
+        source: source.display().to_string(),
+        what: image.what,
+        os: AuditOs {
+            id: os.id.clone(),
+            version: os.version.clone(),
+            name: os.name.clone(),
+            kernels: os.kernels.clone(),
+        },
+        shape: survey.shape.clone(),
+        units,
+        findings,
+        missing: survey.missing.clone(),
+        packages: survey.packages.versions.clone().into_iter().collect(),
+        gaps: image
+            .gaps
+            .into_iter()
+            .chain(survey.gaps.iter().cloned())
+            .collect(),
+    };
+    Ok(Judged { survey, audit })
+}
+
+fn lore(files: &[PathBuf]) -> Result<Lore> {
+    let mut lore = Lore::built_in()?;
+    for file in files {
+        let text =
+            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        lore.add_file(file, &text)?;
+    }
+    Ok(lore)
+}
+
+fn row(
+    unit: &Surveyed,
+    verdicts: &HashMap<String, (UnitVerdict, String)>,
+    findings: &[Finding],
+) -> AuditUnit {
+    let name = &unit.unit.name;
+    let off = || {
+        (
+            UnitVerdict::Harmless,
+            format!("{}: nothing starts it", unit.unit.state.name()),
+        )
+    };
+    let (verdict, why) = verdicts.get(name).cloned().unwrap_or_else(off);
+    let codes = findings
+        .iter()
+        .filter(|finding| *finding.subject.name == **name);
+    AuditUnit {
+        name: name.clone(),
+        state: unit.unit.state.name(),
+        preset: unit.unit.preset.map(sexton_units::preset::Preset::name),
+        package: unit.package.clone(),
+        file: unit.unit.file.display().to_string(),
+        reached_by: unit.reached_by.clone(),
+        is_on: unit.is_on(),
+        verdict,
+        codes: codes.map(|finding| finding.code).collect(),
+        why,
+    }
+}

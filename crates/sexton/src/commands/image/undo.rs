@@ -1,0 +1,21 @@
+//! `sexton image undo`
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use sexton_remedy::image;
+
+use super::fix::consent;
+use crate::cli::ImageUndoArgs;
+use crate::exit::Exit;
+
+/// Puts a root folder back as it was.
+pub(super) fn run(args: &ImageUndoArgs) -> Result<Exit> {
+    let consent = consent(args.yes, "put this image back as it was")?;
+    let restored = image::undo(&args.source, &consent)?;
+    let mut out = io::stdout().lock();
+    for path in restored {
+        writeln!(out, "as it was: {}", path.display())?;
+    }
+    Ok(Exit::NothingFound)
+}

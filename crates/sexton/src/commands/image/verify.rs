@@ -1,0 +1,148 @@
+//! `sexton image verify`: the gate of an image pipeline.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use sexton_model::audit::{Audit, AuditUnit, UnitVerdict};
+use sexton_report::audit::{self as report, GateUnit};
+use sexton_units::glob;
+
+use super::judged::judge_as;
+use crate::cli::{VerifyArgs, VerifyFormat};
+use crate::exit::Exit;
+
+/// What an image must hold.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct ImagePolicy {
+    /// What the machine is for; detected if not given.
+    shape: Option<String>,
+    /// Verdicts that do not pass.
+    deny: Vec<String>,
+    /// Whether an endless loop alone does not pass.
+    deny_endless: bool,
+    /// Patterns of units that pass whatever is said of them.
+    allow: Vec<String>,
+    /// Patterns of units that must not be on.
+    forbid: Vec<String>,
+    /// Patterns of units of which one must be on.
+    require: Vec<String>,
+    /// Whether parts that could not be read are let pass.
+    allow_gaps: bool,
+}
+
+impl Default for ImagePolicy {
+    fn default() -> Self {
+        Self {
+            shape: None,
+            deny: vec!["unwanted".into(), "broken".into()],
+            deny_endless: false,
+            allow: Vec::new(),
+            forbid: Vec::new(),
+            require: Vec::new(),
+            allow_gaps: false,
+        }
+    }
+}
+
+/// Judges, compares with the policy, and writes.
+pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
+    let policy = args
+        .policy
+        .as_deref()
+        .map_or_else(|| Ok(ImagePolicy::default()), read)?;
+    let shape = args.source.shape.as_deref().or(policy.shape.as_deref());
+    let audit = judge_as(&args.source.source, shape, &args.source.lore)?.audit;
+    let units = compare(&audit, &policy);
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.format {
+        _ if args.json => report::gate_json(&mut out, &audit, &units)?,
+        VerifyFormat::Text => report::gate_text(&mut out, &audit, &units)?,
+        VerifyFormat::Json => report::gate_json(&mut out, &audit, &units)?,
+        VerifyFormat::Junit => report::gate_junit(&mut out, &units)?,
+        VerifyFormat::Sarif => report::gate_sarif(&mut out, env!("SEXTON_VERSION"), &units)?,
+    }
+    out.flush()?;
+    Ok(if units.iter().any(|unit| unit.fails.is_some()) {
+        Exit::Found
+    } else if audit.gaps.is_empty() || policy.allow_gaps {
+        Exit::NothingFound
+    } else {
+        Exit::Blind
+    })
+}
+
+fn read(path: &Path) -> Result<ImagePolicy> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let policy: ImagePolicy = toml::from_str(&text)
+        .with_context(|| format!("cannot make sense of {}", path.display()))?;
+    let known = ["unwanted", "broken", "unknown", "needed", "harmless"];
+    if let Some(word) = policy
+        .deny
+        .iter()
+        .find(|word| !known.contains(&word.as_str()))
+    {
+        anyhow::bail!(
+            "{}: deny knows no verdict {word}; there are {}",
+            path.display(),
+            known.join(", ")
+        );
+    }
+    Ok(policy)
+}
+
+fn compare(audit: &Audit, policy: &ImagePolicy) -> Vec<GateUnit> {
+    let on = audit.units.iter().filter(|unit| unit.is_on);
+    let mut units: Vec<GateUnit> = on.clone().map(|unit| gate(unit, policy)).collect();
+    for pattern in &policy.require {
+        let is_on = on.clone().any(|unit| glob::matches(pattern, &unit.name));
+        units.push(GateUnit {
+            name: pattern.clone(),
+            file: "etc/systemd/system".into(),
+            fails: (!is_on).then(|| format!("{pattern} must be on and is not")),
+            code: "IMG001",
+        });
+    }
+    units
+}
+
+fn gate(unit: &AuditUnit, policy: &ImagePolicy) -> GateUnit {
+    let any = |patterns: &[String]| {
+        patterns
+            .iter()
+            .any(|pattern| glob::matches(pattern, &unit.name))
+    };
+    let is_denied = policy
+        .deny
+        .iter()
+        .any(|verdict| verdict == unit.verdict.name());
+    let (fails, code) = if any(&policy.allow) {
+        (None, "UNIT004")
+    } else if any(&policy.forbid) {
+        (Some("the policy forbids it to be on".to_owned()), "IMG001")
+    } else if is_denied {
+        let code = match unit.verdict {
+            UnitVerdict::Unwanted => "UNIT004",
+            UnitVerdict::Broken => "UNIT006",
+            _ => "IMG001",
+        };
+        (Some(format!("{}: {}", unit.verdict.name(), unit.why)), code)
+    } else if policy.deny_endless && unit.codes.contains(&"UNIT005") {
+        (
+            Some("it restarts without end when it fails".to_owned()),
+            "UNIT005",
+        )
+    } else {
+        (None, "UNIT004")
+    };
+    GateUnit {
+        name: unit.name.clone(),
+        file: unit.file.clone(),
+        fails,
+        code,
+    }
+}

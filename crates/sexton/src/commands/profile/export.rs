@@ -1,0 +1,85 @@
+//! `sexton profile export`
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use sexton_profile::export::pprof::Pprof;
+use sexton_profile::export::rows::Rows;
+use sexton_profile::export::{firefox, folded, html, speedscope, svg};
+use sexton_profile::flame::{StackCounts, Tree};
+use sexton_profile::names::Suffixes;
+
+use super::input::{self, Answer, Inputs};
+use super::{marks, output};
+use crate::cli::profile::{ExportArgs, ExportFormat};
+use crate::exit::Exit;
+
+/// The name of a profile in other viewers.
+const NAME: &str = "sexton";
+
+/// Writes samples for another viewer.
+pub fn run(args: &ExportArgs) -> Result<Exit> {
+    let inputs = Inputs::of(&args.input)?;
+    let is_text = args.format != ExportFormat::Pprof;
+    let mut out = output::open(args.output.as_deref(), is_text)?;
+    let answer = match args.format {
+        ExportFormat::Pprof => pprof(args, &inputs, &mut out)?,
+        ExportFormat::Speedscope | ExportFormat::Firefox => rows(args, &inputs, &mut out)?,
+        ExportFormat::Folded | ExportFormat::Svg | ExportFormat::Html => {
+            tree(args, &inputs, &mut out)?
+        }
+    };
+    out.flush()?;
+    Ok(answer.exit())
+}
+
+fn pprof(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
+    let filter = inputs.filter(&args.input, &args.filter);
+    let mut pprof = Pprof::new(out, filter);
+    let answer = input::read(&inputs.files, &args.input.symbols, &mut pprof)?;
+    check(pprof.n_samples(), &answer)?;
+    pprof.finish(&answer.tables)?;
+    Ok(answer)
+}
+
+fn rows(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
+    let mut out = out;
+    let mut rows = Rows::new(inputs.filter(&args.input, &args.filter));
+    let answer = input::read(&inputs.files, &args.input.symbols, &mut rows)?;
+    check(rows.n_samples(), &answer)?;
+    if args.format == ExportFormat::Speedscope {
+        speedscope::write(&mut out, NAME, &rows, &answer.tables)?;
+    } else {
+        let marks = marks::collect(&[], &inputs.files, 0)?;
+        firefox::write(&mut out, NAME, &rows, &answer.tables, &marks)?;
+    }
+    Ok(answer)
+}
+
+fn tree(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
+    let mut out = out;
+    let mut counts = StackCounts::new(inputs.filter(&args.input, &args.filter));
+    let answer = input::read(&inputs.files, &args.input.symbols, &mut counts)?;
+    check(counts.total().samples, &answer)?;
+    let suffixes = Suffixes {
+        kernel: args.kernel,
+    };
+    let tree = Tree::of(&counts, &answer.tables, suffixes);
+    let title = format!("{} samples", counts.total().samples);
+    match args.format {
+        ExportFormat::Svg => svg::write(&mut out, &title, &tree, false)?,
+        ExportFormat::Html => html::write(&mut out, &title, &tree, false)?,
+        _ => folded::write(&mut out, &tree, false)?,
+    }
+    Ok(answer)
+}
+
+fn check(n_left: u64, answer: &Answer) -> Result<()> {
+    if n_left == 0 {
+        bail!(
+            "no sample is left to write, of {} that were read",
+            answer.n_samples
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `sexton profile import`
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use sexton_model::moment::Moment;
+use sexton_model::stack::{StackSample, StackTables};
+use sexton_profile::import::Sink;
+use sexton_store::{BundleWriter, Limits, Node, StoreError};
+
+use super::input;
+use crate::cli::profile::ImportArgs;
+use crate::exit::Exit;
+
+/// Samples that go to the store at once.
+const BATCH: usize = 8192;
+
+/// Writes samples to a bundle, in batches.
+struct ToBundle {
+    writer: BundleWriter,
+    batch: Vec<StackSample>,
+    latest: Moment,
+    failed: Option<StoreError>,
+}
+
+impl ToBundle {
+    fn flush(&mut self, tables: &StackTables) {
+        if self.failed.is_some() || self.batch.is_empty() {
+            return;
+        }
+        let kept = self.writer.append_stacks(&self.batch, tables);
+        self.failed = kept.and_then(|()| self.writer.sync(self.latest)).err();
+        self.batch.clear();
+    }
+}
+
+impl Sink for ToBundle {
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
+        self.latest = self.latest.max(sample.at);
+        self.batch.push(*sample);
+        if self.batch.len() >= BATCH {
+            self.flush(tables);
+        }
+    }
+}
+
+/// Reads recordings into a bundle.
+pub fn run(args: &ImportArgs) -> Result<Exit> {
+    if args.output.exists() {
+        bail!(
+            "{} is there already: choose another name",
+            args.output.display()
+        );
+    }
+    let mut sink = ToBundle {
+        writer: create(&args.output)?,
+        batch: Vec::with_capacity(BATCH),
+        latest: Moment::from_ns(0),
+        failed: None,
+    };
+    let answer = input::read(&args.files, &args.symbols, &mut sink)?;
+    sink.flush(&answer.tables);
+    if let Some(error) = sink.failed {
+        return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
+    }
+    let n_kept = sink.writer.n_samples();
+    let summary = sink.writer.finish(sink.latest)?;
+    writeln!(
+        io::stdout(),
+        "Imported {n_kept} samples into {}: {} bytes, {:.1} for each sample.",
+        args.output.display(),
+        summary.bytes,
+        per_sample(summary.bytes, n_kept)
+    )?;
+    Ok(answer.exit())
+}
+
+/// A bundle of another machine: nothing is dropped from it, and it has no boot of ours.
+fn create(folder: &Path) -> Result<BundleWriter> {
+    let limits = Limits {
+        max_bytes: 1 << 50,
+        max_age: Duration::from_secs(100 * 366 * 86_400),
+        segment_bytes: 64 << 20,
+        segment_age: Duration::from_secs(100 * 366 * 86_400),
+    };
+    let node = Node {
+        name: "imported".to_owned(),
+        kernel: String::new(),
+        boot_id: "imported".to_owned(),
+    };
+    Ok(BundleWriter::create(
+        folder,
+        limits,
+        node,
+        Moment::from_ns(0),
+    )?)
+}
+
+fn per_sample(bytes: u64, n_samples: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let (bytes, n) = (bytes as f64, n_samples.max(1) as f64);
+    bytes / n
+}

@@ -1,0 +1,227 @@
+//! Opens recordings and hands their samples to a question.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use sexton_model::stack::StackTables;
+use sexton_model::text::escape;
+use sexton_profile::filter::{EventChoice, Filter, TimePoint};
+use sexton_profile::import::{Importer, Report, Sink};
+use sexton_profile::merge::Merger;
+use sexton_profile::symbols::{NoSymbols, Symbols};
+use sexton_store::{Bundle, StackPiece};
+
+use super::progress::Counted;
+use super::symbols::FileSymbols;
+use crate::cli::profile::{FilterArgs, From, InputArgs, SymbolArgs};
+use crate::exit::Exit;
+
+/// The recordings and the beginning of the window that `--from` and `FILE` name.
+pub struct Inputs {
+    /// Files and folders, in order.
+    pub files: Vec<PathBuf>,
+    /// Where the window begins.
+    pub from: Option<TimePoint>,
+}
+
+impl Inputs {
+    /// Tells files from times.
+    pub fn of(args: &InputArgs) -> Result<Self> {
+        let mut files = args.files.clone();
+        let mut from = None;
+        for origin in &args.from {
+            match origin {
+                From::File(file) => files.push(file.clone()),
+                From::Time(time) if from.is_none() => from = Some(*time),
+                From::Time(_) => bail!("--from: the window can begin only once"),
+            }
+        }
+        if files.is_empty() {
+            bail!("no recording is named: write --from FILE, such as perf.data or a bundle");
+        }
+        sort_series(&mut files);
+        Ok(Self { files, from })
+    }
+
+    /// The filter that the arguments describe.
+    pub fn filter(&self, args: &InputArgs, filter: &FilterArgs) -> Filter {
+        Filter {
+            from: self.from,
+            to: args.to,
+            cpus: filter.cpu.clone(),
+            comms: filter.comm.clone(),
+            pids: filter.pid.clone(),
+            cgroup: filter.cgroup.clone(),
+            unit: filter.unit.clone(),
+            function: filter.function.clone(),
+            event: match filter.event.as_deref() {
+                None => EventChoice::First,
+                Some("all") => EventChoice::All,
+                Some(name) => EventChoice::Named(name.to_owned()),
+            },
+            idle: filter.idle,
+        }
+    }
+}
+
+/// Files of `perf record --switch-output` end in their time, and are read in that order,
+/// however they were given.
+fn sort_series(files: &mut [PathBuf]) {
+    let is_series = files.iter().all(|file| {
+        let name = file.extension().and_then(|end| end.to_str()).unwrap_or("");
+        name.len() >= 14 && name.bytes().all(|b| b.is_ascii_digit())
+    });
+    if is_series {
+        files.sort();
+    }
+}
+
+/// What came of reading.
+pub struct Answer {
+    /// What the samples refer to.
+    pub tables: StackTables,
+    /// Whether samples had times.
+    pub has_times: bool,
+    /// Samples that were read, whatever was asked.
+    pub n_samples: u64,
+    /// Whether all could be read; what could not was told.
+    pub is_complete: bool,
+}
+
+impl Answer {
+    /// How the command ends.
+    pub fn exit(&self) -> Exit {
+        if self.is_complete {
+            Exit::NothingFound
+        } else {
+            Exit::Blind
+        }
+    }
+}
+
+/// Hands all samples of these recordings to `sink`.
+pub fn read(files: &[PathBuf], symbols: &SymbolArgs, sink: &mut dyn Sink) -> Result<Answer> {
+    match files {
+        [folder] if folder.is_dir() => read_bundle(folder, sink),
+        files => {
+            if let Some(folder) = files.iter().find(|file| file.is_dir()) {
+                bail!(
+                    "{}: a bundle is read alone, not together with files",
+                    folder.display()
+                );
+            }
+            read_files(files, symbols, sink)
+        }
+    }
+}
+
+fn read_files(files: &[PathBuf], args: &SymbolArgs, sink: &mut dyn Sink) -> Result<Answer> {
+    let mut of_files;
+    let mut none = NoSymbols;
+    let symbols: &mut dyn Symbols = if args.no_symbols {
+        &mut none
+    } else {
+        of_files = FileSymbols::new(args)?;
+        &mut of_files
+    };
+    let mut importer = Importer::new(symbols, sink);
+    let mut answer = Answer {
+        tables: StackTables::default(),
+        has_times: true,
+        n_samples: 0,
+        is_complete: true,
+    };
+    for file in files {
+        let report = read_file(&mut importer, file)
+            .with_context(|| format!("cannot import {}", file.display()))?;
+        tell(file, &report);
+        answer.has_times &= report.has_times;
+        answer.n_samples += report.n_samples;
+        answer.is_complete &= report.stopped.is_none();
+    }
+    let tables = importer.into_tables();
+    if tables.is_full() {
+        eprintln!("sexton: there are too many different stacks; some were cut short");
+        answer.is_complete = false;
+    }
+    answer.tables = tables.into_tables();
+    Ok(answer)
+}
+
+fn read_file(importer: &mut Importer<'_>, file: &Path) -> Result<Report> {
+    if file == Path::new("-") {
+        let stdin = Counted::new(io::stdin().lock(), "stdin", None);
+        return Ok(importer.read_stream(stdin)?);
+    }
+    let opened = File::open(file)?;
+    let metadata = opened.metadata()?;
+    let name = file.display().to_string();
+    if metadata.is_file() {
+        let counted = Counted::new(opened, &name, Some(metadata.len()));
+        Ok(importer.read_file(counted)?)
+    } else {
+        Ok(importer.read_stream(Counted::new(opened, &name, None))?)
+    }
+}
+
+/// Says what is missing from a file, on stderr.
+fn tell(file: &Path, report: &Report) {
+    let name = escape(file.as_os_str().as_encoded_bytes());
+    if let Some(stopped) = &report.stopped {
+        eprintln!(
+            "sexton: {name}: reading stopped {}: {}; {} samples before it are used",
+            stopped.at,
+            escape(stopped.why.as_bytes()),
+            report.n_samples
+        );
+    }
+    if report.n_lost > 0 {
+        eprintln!(
+            "sexton: {name}: the kernel lost {} records while it was recorded",
+            report.n_lost
+        );
+    }
+    if report.n_not_unwound > 0 {
+        eprintln!(
+            "sexton: {name}: {} samples hold a copy of the user stack (--call-graph dwarf); of it only the innermost frame is shown",
+            report.n_not_unwound
+        );
+    }
+    if report.n_skipped > 0 {
+        eprintln!(
+            "sexton: {name}: {} lines or records make no sense and were passed over",
+            report.n_skipped
+        );
+    }
+}
+
+fn read_bundle(folder: &Path, sink: &mut dyn Sink) -> Result<Answer> {
+    let bundle = Bundle::open(folder)?;
+    let mut merger = Merger::default();
+    let mut answer = Answer {
+        tables: StackTables::default(),
+        has_times: true,
+        n_samples: 0,
+        is_complete: true,
+    };
+    for piece in bundle.stacks(None) {
+        match piece {
+            StackPiece::Chunk(chunk) => {
+                answer.n_samples += chunk.samples.len() as u64;
+                merger.feed(chunk.segment, &chunk.samples, &chunk.tables, sink);
+            }
+            StackPiece::Gap(_, gap) => {
+                eprintln!(
+                    "sexton: {}: {}",
+                    folder.display(),
+                    escape(gap.text.as_bytes())
+                );
+                answer.is_complete = false;
+            }
+        }
+    }
+    answer.tables = merger.into_tables();
+    Ok(answer)
+}

@@ -1,0 +1,64 @@
+//! What happened, to be drawn on heat maps.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use sexton_model::fact::Fact;
+use sexton_model::fact::klog::KLOG_EVENT;
+use sexton_model::fact::unit::{UNIT_FAILED, UNIT_STARTED};
+use sexton_model::record::{Body, Record};
+use sexton_profile::filter::TimePoint;
+use sexton_profile::heatmap::Mark;
+use sexton_store::Bundle;
+
+/// Events that people look for on a heat map.
+const FACTS: [&Fact; 3] = [&KLOG_EVENT, &UNIT_STARTED, &UNIT_FAILED];
+
+/// More are not drawn: they would cover the picture.
+const MAX_MARKS: usize = 1000;
+
+/// Those that were asked for, and those of a bundle. `origin_ns` is where offsets count from.
+pub fn collect(
+    asked: &[(TimePoint, String)],
+    files: &[PathBuf],
+    origin_ns: u64,
+) -> Result<Vec<Mark>> {
+    let asked = asked.iter().map(|(point, text)| Mark {
+        at_ns: match point {
+            TimePoint::Offset(ns) => origin_ns.saturating_add(*ns),
+            TimePoint::Clock(ns) => *ns,
+        },
+        text: text.clone(),
+    });
+    let mut marks: Vec<Mark> = asked.collect();
+    if let [folder] = files
+        && folder.is_dir()
+    {
+        let bundle = Bundle::open(folder)?;
+        let records = bundle.stream(None, Some(&FACTS));
+        let events = records.filter_map(|record| mark(&record));
+        marks.extend(events.take(MAX_MARKS));
+    }
+    Ok(marks)
+}
+
+/// A known line of the kernel's log, a restart or a failure of a unit.
+fn mark(record: &Record) -> Option<Mark> {
+    let Body::Event { fact, .. } = &record.body else {
+        return None;
+    };
+    let what = if fact.name == KLOG_EVENT.name {
+        let device = record.detail("device").unwrap_or("");
+        format!("{} {device}", record.detail("class")?)
+    } else if fact.name == UNIT_FAILED.name {
+        format!("{} failed", record.subject.name)
+    } else if record.detail("by") == Some("restart") {
+        format!("{} restarted", record.subject.name)
+    } else {
+        return None;
+    };
+    Some(Mark {
+        at_ns: record.at.as_ns(),
+        text: what.trim_end().to_owned(),
+    })
+}

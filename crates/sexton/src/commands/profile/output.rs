@@ -1,0 +1,28 @@
+//! Where results go.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// Opens the file that was asked for, or stdout. `is_text` says whether a terminal can show
+/// it.
+pub fn open(file: Option<&Path>, is_text: bool) -> Result<Box<dyn Write>> {
+    match file {
+        Some(file) => {
+            let opened =
+                File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+            Ok(Box::new(BufWriter::new(opened)))
+        }
+        None if !is_text && io::stdout().is_terminal() => {
+            bail!("this is nothing for a terminal: write it to a file with -o FILE")
+        }
+        None => Ok(Box::new(BufWriter::new(io::stdout().lock()))),
+    }
+}
+
+/// The ending of a file's name.
+pub fn ending(file: Option<&Path>) -> Option<&str> {
+    file?.extension()?.to_str()
+}

@@ -1,0 +1,210 @@
+//! Names of functions from files of this machine: `/proc/kallsyms`, programs and libraries,
+//! their debug files, what perf keeps in `~/.debug`, and what run-time compilers write.
+//!
+//! The names of files come from the recording, and are not trusted: only regular files are
+//! opened, and a file whose build-id is another one than the recording's is not used.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use rustix::fs::OFlags;
+use sexton_profile::symbols::demangle::demangle;
+use sexton_profile::symbols::elf::ElfSymbols;
+use sexton_profile::symbols::kallsyms::Kallsyms;
+use sexton_profile::symbols::{AddressMap, Place, Symbols, perf_map};
+
+use crate::cli::profile::SymbolArgs;
+
+/// A map of a run-time compiler, or a kallsyms, above this is not read.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// Knows names from files.
+pub struct FileSymbols {
+    symfs: PathBuf,
+    home: Option<PathBuf>,
+    kallsyms_file: Option<PathBuf>,
+    kallsyms: Option<Kallsyms>,
+    kernel_build_id: Option<Vec<u8>>,
+    modules: HashMap<(String, Option<Vec<u8>>), Option<ElfSymbols>>,
+    jit: HashMap<u32, Option<AddressMap>>,
+    has_told_of_kernel: bool,
+}
+
+impl FileSymbols {
+    /// Opens nothing yet but the kallsyms that was asked for.
+    pub fn new(args: &SymbolArgs) -> Result<Self> {
+        if let Some(file) = &args.kallsyms {
+            File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        }
+        Ok(Self {
+            symfs: args.symfs.clone().unwrap_or_else(|| PathBuf::from("/")),
+            home: env::home_dir(),
+            kallsyms_file: args.kallsyms.clone(),
+            kallsyms: None,
+            kernel_build_id: None,
+            modules: HashMap::new(),
+            jit: HashMap::new(),
+            has_told_of_kernel: false,
+        })
+    }
+
+    fn kernel(&mut self, place: &Place<'_>) -> Option<String> {
+        if self.kallsyms.is_none() {
+            self.load_kallsyms();
+        }
+        if self.is_other_kernel(place) {
+            if !self.has_told_of_kernel {
+                self.has_told_of_kernel = true;
+                eprintln!(
+                    "sexton: it was recorded on another kernel than this machine's; \
+                     --kallsyms FILE gives names to its functions"
+                );
+            }
+            return None;
+        }
+        let found = self.kallsyms.as_ref()?.find(place.address)?;
+        Some(found.to_owned())
+    }
+
+    fn load_kallsyms(&mut self) {
+        let file = self.kallsyms_file.clone();
+        let file = file.unwrap_or_else(|| PathBuf::from("/proc/kallsyms"));
+        let kallsyms = Kallsyms::parse(&read_text(&file).unwrap_or_default());
+        if kallsyms.is_empty() {
+            self.has_told_of_kernel = true;
+            eprintln!(
+                "sexton: {} hides addresses, so the kernel's functions have no names; as root they have",
+                file.display()
+            );
+        }
+        self.kallsyms = Some(kallsyms);
+        self.kernel_build_id = self
+            .kallsyms_file
+            .is_none()
+            .then(|| std::fs::read("/sys/kernel/notes").ok())
+            .flatten()
+            .and_then(|notes| sexton_profile::symbols::elf::build_id_of_notes(&notes));
+    }
+
+    /// Whether the recording says that it is of another kernel than the names.
+    fn is_other_kernel(&self, place: &Place<'_>) -> bool {
+        let is_of_modules = !place.module.is_empty() && !place.module.starts_with("[kernel");
+        match (&self.kernel_build_id, place.build_id) {
+            (Some(ours), Some(theirs)) if !is_of_modules => ours != theirs,
+            _ => false,
+        }
+    }
+
+    fn module(&mut self, place: &Place<'_>) -> Option<&ElfSymbols> {
+        let key = (place.module.to_owned(), place.build_id.map(<[u8]>::to_vec));
+        if !self.modules.contains_key(&key) {
+            let found = self.load(place.module, place.build_id);
+            self.modules.insert(key.clone(), found);
+        }
+        self.modules.get(&key)?.as_ref()
+    }
+
+    fn load(&self, module: &str, build_id: Option<&[u8]>) -> Option<ElfSymbols> {
+        let path = module.strip_suffix(" (deleted)").unwrap_or(module);
+        let kept = build_id.and_then(|id| self.kept_by_perf(id));
+        let on_disk = path.starts_with('/').then(|| self.below_symfs(path));
+        let candidates = [kept, on_disk];
+        let elf = candidates.into_iter().flatten().find_map(|file| {
+            let elf = read_elf(&file)?;
+            let is_same = match (build_id, &elf.build_id) {
+                (Some(wanted), Some(found)) => wanted == found,
+                _ => true,
+            };
+            is_same.then_some(elf)
+        })?;
+        if !elf.is_stripped() {
+            return Some(elf);
+        }
+        let debug = elf.build_id.as_deref().and_then(|id| self.debug_file(id));
+        Some(match debug.and_then(|file| read_elf(&file)) {
+            Some(debug) => elf.with_debug_file(debug),
+            None => elf,
+        })
+    }
+
+    fn below_symfs(&self, path: &str) -> PathBuf {
+        self.symfs.join(path.trim_start_matches('/'))
+    }
+
+    /// `~/.debug/.build-id/ab/cdef…/elf`
+    fn kept_by_perf(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let (first, rest) = hex_parts(build_id)?;
+        let folder = self.home.as_ref()?.join(".debug/.build-id");
+        Some(folder.join(first).join(rest).join("elf"))
+    }
+
+    fn debug_file(&self, build_id: &[u8]) -> Option<PathBuf> {
+        let (first, rest) = hex_parts(build_id)?;
+        let folder = self.below_symfs("/usr/lib/debug/.build-id");
+        Some(folder.join(first).join(format!("{rest}.debug")))
+    }
+
+    fn jit(&mut self, place: &Place<'_>) -> Option<String> {
+        let symfs = &self.symfs;
+        let map = self.jit.entry(place.pid).or_insert_with(|| {
+            let file = symfs.join(format!("tmp/perf-{}.map", place.pid));
+            Some(perf_map::parse(&read_text(&file)?))
+        });
+        let (name, _) = map.as_ref()?.find(place.address)?;
+        Some(sexton_model::text::escape(name.as_bytes()))
+    }
+}
+
+impl Symbols for FileSymbols {
+    fn resolve(&mut self, place: &Place<'_>) -> Option<String> {
+        if place.is_kernel {
+            self.kernel(place)
+        } else if place.is_jit {
+            self.jit(place)
+        } else {
+            let name = self.module(place)?.find(place.address)?;
+            Some(sexton_model::text::escape(demangle(name).as_bytes()))
+        }
+    }
+
+    fn kernel_symbol(&mut self, name: &str) -> Option<u64> {
+        if self.kallsyms.is_none() {
+            self.load_kallsyms();
+        }
+        self.kallsyms.as_ref()?.address_of(name)
+    }
+}
+
+fn hex_parts(build_id: &[u8]) -> Option<(String, String)> {
+    let (first, rest) = build_id.split_first()?;
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    Some((hex(&[*first]), hex(rest)))
+}
+
+fn read_elf(file: &Path) -> Option<ElfSymbols> {
+    ElfSymbols::read(BufReader::new(open_regular(file, OFlags::empty())?)).ok()
+}
+
+/// Whoever can write to `/tmp` may have made it, so no link is followed.
+fn read_text(file: &Path) -> Option<String> {
+    let opened = open_regular(file, OFlags::NOFOLLOW)?;
+    let mut bytes = Vec::new();
+    opened.take(MAX_TEXT).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Opens a regular file and nothing else: a pipe or a device would wait for ever.
+fn open_regular(file: &Path, flags: OFlags) -> Option<File> {
+    let flags = (flags | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(file)
+        .ok()?;
+    opened.metadata().ok()?.is_file().then_some(opened)
+}

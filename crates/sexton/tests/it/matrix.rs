@@ -1,0 +1,167 @@
+//! Every bundle under `fixtures/` is judged by every rule. A new rule shows where it fires on
+//! old nodes, and a new capture tests all rules.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use sexton_analysis::{Policy, judge, rules::RULES};
+use sexton_model::diagnosis::Diagnosis;
+use sexton_model::finding::{Confidence, FindingId};
+use sexton_model::record::{Record, Sink};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::timeline::{Records, Timeline};
+use sexton_store::Bundle;
+use sexton_testkit::check_snapshot;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
+}
+
+/// The bundles there are, by their place.
+fn bundles() -> BTreeMap<String, Records> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![fixtures()];
+    while let Some(folder) = folders.pop() {
+        if folder.join("bundle.json").is_file() {
+            let name = folder.strip_prefix(fixtures()).expect("it is below");
+            let bundle = Bundle::open(&folder).expect("a bundle");
+            found.insert(name.display().to_string(), bundle.load(None, None));
+            continue;
+        }
+        let entries = fs::read_dir(&folder).expect("a folder").flatten();
+        folders.extend(
+            entries
+                .map(|entry| entry.path())
+                .filter(|path| path.is_dir()),
+        );
+    }
+    assert!(!found.is_empty(), "no bundle below fixtures");
+    found
+}
+
+fn diagnose(records: &Records) -> Diagnosis {
+    judge(records, &Policy::default())
+}
+
+#[test]
+fn every_capture_is_judged_by_every_rule() {
+    let mut table = String::new();
+    for (name, records) in bundles() {
+        let diagnosis = diagnose(&records);
+        writeln!(table, "{name}: {}", diagnosis.state.name()).expect("a string takes all");
+        for rule in RULES {
+            let found = diagnosis.findings.iter().filter(|f| f.code == rule.code);
+            let mut said: Vec<String> = found
+                .map(|f| {
+                    format!(
+                        "{} {} {}",
+                        f.severity.name(),
+                        f.confidence.word(),
+                        f.subject
+                    )
+                })
+                .collect();
+            let not_judged = diagnosis.not_judged.iter().any(|n| n.code == rule.code);
+            if not_judged {
+                said.push("not judged".into());
+            }
+            if said.is_empty() {
+                said.push("-".into());
+            }
+            writeln!(table, "  {:<8} {}", rule.code, said.join("; ")).expect("a string");
+        }
+    }
+    check_snapshot!("matrix.txt", table);
+}
+
+/// Who is accused of being what all began with, and how surely.
+fn accused(diagnosis: &Diagnosis) -> BTreeMap<FindingId, Confidence> {
+    let mut accused = BTreeMap::new();
+    for chain in &diagnosis.chains {
+        if let Some(first) = chain.first().and_then(|id| diagnosis.finding(id))
+            && RULES
+                .iter()
+                .any(|rule| rule.code == first.code && rule.is_cause)
+        {
+            accused.insert(first.id(), first.confidence);
+        }
+    }
+    accused
+}
+
+#[test]
+fn less_sight_accuses_nobody_else_and_is_never_surer() {
+    for (name, records) in bundles() {
+        let whole = diagnose(&records);
+        let mut sensors: Vec<String> = records.iter().map(|r| r.sensor.to_string()).collect();
+        sensors.sort();
+        sensors.dedup();
+        for sensor in sensors {
+            let rest = records
+                .iter()
+                .filter(|record| record.sensor != sensor.as_str());
+            let part = diagnose(&Records::new(rest.cloned().collect()));
+            let known = accused(&whole);
+            for (id, confidence) in accused(&part) {
+                let before = known.get(&id);
+                let before = before.unwrap_or_else(|| panic!("{name} without {sensor}: {id}"));
+                assert!(
+                    confidence <= *before,
+                    "{name} without {sensor} is surer of {id}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_records_changes_nothing() {
+    for (name, records) in bundles() {
+        let whole = format!("{:?}", diagnose(&records));
+        let mut reversed: Vec<Record> = records.iter().cloned().collect();
+        reversed.reverse();
+        let again = format!("{:?}", diagnose(&Records::new(reversed)));
+        assert!(whole == again, "{name} depends on the order of records");
+    }
+}
+
+#[test]
+fn healthy_units_beside_it_change_nothing() {
+    for (name, records) in bundles() {
+        let whole = diagnose(&records);
+        let mut more: Vec<Record> = records.iter().cloned().collect();
+        let start = *records.span().expect("records").start();
+        for i in 0..23 {
+            let mut out = Sink::new("units", start);
+            let unit = Subject::new(SubjectKind::Unit, format!("quiet{i}.service"));
+            let details = vec![("active".into(), "active".into())];
+            out.event(start, &unit, &sexton_model::fact::unit::UNIT_SEEN, details);
+            more.extend(out.into_records());
+        }
+        let again = diagnose(&Records::new(more));
+        assert_eq!(again.chains, whole.chains, "{name}");
+        assert_eq!(again.confidence, whole.confidence, "{name}");
+    }
+}
+
+#[test]
+fn chains_have_no_ring_and_leave_nobody_out() {
+    for (name, records) in bundles() {
+        let diagnosis = diagnose(&records);
+        for chain in &diagnosis.chains {
+            let mut ids = chain.clone();
+            ids.sort();
+            ids.dedup();
+            assert_eq!(ids.len(), chain.len(), "{name}: a ring in {chain:?}");
+        }
+        for finding in &diagnosis.findings {
+            let id = finding.id();
+            assert!(
+                diagnosis.chains.iter().any(|chain| chain.contains(&id)),
+                "{name}: {id}"
+            );
+        }
+    }
+}
