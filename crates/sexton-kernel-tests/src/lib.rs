@@ -1,10 +1,18 @@
 //! Makes real trouble on this machine, in known amounts, and cleans it up.
 
+pub mod cache;
+pub mod churner;
 pub mod cores;
+pub mod drills;
 pub mod hog;
+pub mod judging;
 pub mod netns;
 pub mod network;
 pub mod nursery;
+pub mod page;
 pub mod require;
+pub mod scenario;
+pub mod sexton;
+pub mod spinner;
 pub mod systemd;
 pub mod watching;

@@ -10,23 +10,40 @@ use anyhow::{Context, Result, ensure};
 const FROM: &str = "10.231.97.1";
 const TO: &str = "10.231.97.2";
 
-/// Two devices, `near` and `far`; what is sent to `far` is polled by a kernel thread.
+/// Two devices, `near` and `far`; what is sent to `far` is polled on one core only.
 #[derive(Debug)]
 pub struct Network {
     namespace: String,
-    /// The kernel thread that polls `far`.
-    pub poller: u32,
 }
 
 impl Network {
-    /// Makes one whose poller runs on this core only.
+    /// Makes one where a kernel thread polls, on this core.
     pub fn new(name: &str, cpu: u32) -> Result<Self> {
+        let network = Self::pair(name)?;
+        // A veth device is polled only if it merges packets that come unmerged.
+        network.inside(&["ethtool", "-K", "far", "gro", "on"])?;
+        network.inside(&["ethtool", "-K", "near", "tso", "off"])?;
+        network.inside(&["sh", "-c", "echo 1 > /sys/class/net/far/threaded"])?;
+        let (cpu, poller) = (cpu.to_string(), poller_of("napi/far-")?.to_string());
+        run(&["taskset", "-p", "-c", &cpu, &poller])?;
+        Ok(network)
+    }
+
+    /// Makes one where the softirq of this core polls: packets are steered there.
+    pub fn steered(name: &str, cpu: u32) -> Result<Self> {
+        let network = Self::pair(name)?;
+        let steer = format!(
+            "echo {:x} > /sys/class/net/far/queues/rx-0/rps_cpus",
+            1_u64 << cpu
+        );
+        network.inside(&["sh", "-c", &steer])?;
+        Ok(network)
+    }
+
+    fn pair(name: &str) -> Result<Self> {
         let namespace = format!("sexton-test-{name}-{}", std::process::id());
         run(&["ip", "netns", "add", &namespace])?;
-        let mut network = Self {
-            namespace,
-            poller: 0,
-        };
+        let network = Self { namespace };
         network.ip("link add near type veth peer name far")?;
         network.ip(&format!("addr add {FROM}/24 dev near"))?;
         network.ip("link set near up")?;
@@ -34,21 +51,23 @@ impl Network {
         // There is no one to ask who has the address, as both ends are in one place.
         let far = network.inside(&["cat", "/sys/class/net/far/address"])?;
         network.ip(&format!("neigh add {TO} lladdr {} dev near", far.trim()))?;
-        // A veth device is polled only if it merges packets that come unmerged.
-        network.inside(&["ethtool", "-K", "far", "gro", "on"])?;
-        network.inside(&["ethtool", "-K", "near", "tso", "off"])?;
-        network.inside(&["sh", "-c", "echo 1 > /sys/class/net/far/threaded"])?;
-        network.poller = poller_of("napi/far-")?;
-        let (cpu, poller) = (cpu.to_string(), network.poller.to_string());
-        run(&["taskset", "-p", "-c", &cpu, &poller])?;
         Ok(network)
     }
 
     /// Sends a packet every millisecond from this core.
     pub fn send(&self, core_hog: &str, cpu: u32, time: Duration) -> Result<Sender> {
+        self.start("send", core_hog, cpu, time)
+    }
+
+    /// Sends packets from this core, as many as it can.
+    pub fn flood(&self, core_hog: &str, cpu: u32, time: Duration) -> Result<Sender> {
+        self.start("flood", core_hog, cpu, time)
+    }
+
+    fn start(&self, how: &str, core_hog: &str, cpu: u32, time: Duration) -> Result<Sender> {
         let child = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
-            .args(["taskset", "-c", &cpu.to_string(), core_hog, "send", TO])
+            .args(["taskset", "-c", &cpu.to_string(), core_hog, how, TO])
             .arg(time.as_millis().to_string())
             .stdin(Stdio::null())
             .spawn()

@@ -130,6 +130,16 @@ impl Nursery {
         Ok(directory)
     }
 
+    /// Makes a live cgroup with a `home`, below which others can be made.
+    pub fn parent(&self, name: impl AsRef<OsStr>) -> Result<PathBuf> {
+        let directory = self.keep(name)?;
+        if self.hierarchy == Hierarchy::V2 {
+            fs::write(directory.join("cgroup.subtree_control"), "+memory")?;
+        }
+        fs::create_dir(directory.join("home"))?;
+        Ok(directory)
+    }
+
     /// Deletes all files, so that what only they pin is released.
     pub fn delete_files(&self) {
         for folder in [&self.files, &self.tmpfs] {
@@ -224,6 +234,11 @@ impl Leak {
         BufReader::new(stdout).read_line(&mut line)?;
         ensure!(line.trim() == "ready", "the leaker failed: {line:?}");
         Ok(())
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it is still at work or holding.

@@ -18,6 +18,8 @@ pub enum Need {
     Bpf,
     /// A program to compare with.
     Program(&'static str),
+    /// The built program itself.
+    Sexton,
     /// Booting systemd in namespaces.
     Systemd,
 }
@@ -45,8 +47,12 @@ fn check(need: Need) -> Result<(), (&'static str, String)> {
         Need::Program(name) if !is_on_path(name) => {
             Err(("programs", format!("there is no {name} here")))
         }
+        Need::Sexton if !crate::sexton::binary().is_some_and(|path| path.exists()) => Err((
+            "sexton",
+            "SEXTON does not name a built sexton: run cargo xtask test kernel".into(),
+        )),
         Need::Systemd => check_systemd().map_err(|reason| ("systemd", reason)),
-        Need::Root | Need::Bpf | Need::Program(_) => Ok(()),
+        Need::Root | Need::Bpf | Need::Program(_) | Need::Sexton => Ok(()),
     }
 }
 

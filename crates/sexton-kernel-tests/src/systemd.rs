@@ -1,6 +1,7 @@
-//! A real systemd, booted in namespaces and a cgroup of our own: no emulator, about a
-//! second. Its root is an overlay, so the tree below stays as it is; all of it is gone
-//! when this is dropped, also on failure.
+//! A real systemd, booted in namespaces and cgroups of our own: no emulator, about a
+//! second. Or just a job in its place, that starts what it wants, container runtimes for
+//! one. Its root is an overlay, so the tree below stays as it is; all of it is gone when
+//! this is dropped, also on failure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,6 +50,22 @@ impl Systemd {
         job: &str,
         within: Duration,
     ) -> Result<Self> {
+        Self::run_first("systemd", units, programs, job, within)
+    }
+
+    /// The same without systemd: the job is the first process, and sees the hierarchies
+    /// of cgroups that this machine has.
+    pub fn run_bare(programs: &[&str], job: &str, within: Duration) -> Result<Self> {
+        Self::run_first("job", &[], programs, job, within)
+    }
+
+    fn run_first(
+        first: &str,
+        units: &[(&str, &str)],
+        programs: &[&str],
+        job: &str,
+        within: Duration,
+    ) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sexton-test-{}-systemd{n}", std::process::id());
@@ -58,7 +75,7 @@ impl Systemd {
             child: None,
         };
         systemd.furnish(units, programs, job)?;
-        systemd.boot()?;
+        systemd.boot(first)?;
         systemd.wait(within)?;
         Ok(systemd)
     }
@@ -85,13 +102,14 @@ impl Systemd {
         Ok(())
     }
 
-    fn boot(&mut self) -> Result<()> {
+    fn boot(&mut self, first: &str) -> Result<()> {
         let rootfs = std::env::var_os(ROOTFS).with_context(|| format!("{ROOTFS} is not set"))?;
         let child = Command::new("unshare")
             .args(["--mount", "sh", "-c", OUTER, "outer", &self.name])
             .arg(self.folder.join("work"))
             .arg(rootfs)
             .arg(self.folder.join("job"))
+            .arg(first)
             .env("INNER", INNER)
             .stdin(Stdio::null())
             .spawn()

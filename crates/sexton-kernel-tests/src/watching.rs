@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use sexton_host::{Host, clock};
 use sexton_model::fact::Fact;
 use sexton_model::record::{Body, Record, Sink};
+use sexton_model::stack::StackBatch;
 use sexton_sensors::{SENSORS, Sensor};
 
 /// A sensor, and all it has said.
@@ -14,6 +15,7 @@ pub struct Watching {
     name: &'static str,
     sensor: Box<dyn Sensor>,
     records: Vec<Record>,
+    stacks: Vec<StackBatch>,
 }
 
 impl Watching {
@@ -31,6 +33,7 @@ impl Watching {
             name: spec.name,
             sensor,
             records: Vec::new(),
+            stacks: Vec::new(),
         }
     }
 
@@ -40,6 +43,7 @@ impl Watching {
         while Instant::now() < until {
             let mut sink = Sink::new(self.name, clock::now());
             self.sensor.poll(&self.host, &mut sink);
+            self.stacks.extend(sink.take_stacks());
             self.records.extend(sink.into_records());
             thread::sleep(Duration::from_millis(250));
         }
@@ -51,6 +55,11 @@ impl Watching {
         records
             .filter(|record| record.fact() == Some(fact))
             .collect()
+    }
+
+    /// The samples of stacks it has taken.
+    pub fn stacks(&self) -> &[StackBatch] {
+        &self.stacks
     }
 
     /// What it could not see.

@@ -1,11 +1,14 @@
 //! Holds a core, or sends packets, for a known time.
 //!
 //! `core_hog hold MS` stays in the kernel: it reads from `/dev/zero`.
-//! `core_hog send ADDRESS MS` sends a packet every millisecond.
+//! `core_hog read FILE MS` reads a file from its beginning, over and over.
+//! `core_hog send ADDRESS MS` sends a packet every millisecond,
+//! `core_hog flood ADDRESS MS` one after the other.
 
 use std::fs::File;
 use std::io::Read;
 use std::net::UdpSocket;
+use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +19,10 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["hold", ms] => hold(time(ms)?),
-        ["send", address, ms] => send(address, time(ms)?),
-        _ => bail!("core_hog hold MS | core_hog send ADDRESS MS"),
+        ["read", path, ms] => read(path, time(ms)?),
+        ["send", address, ms] => send(address, time(ms)?, Duration::from_millis(1)),
+        ["flood", address, ms] => send(address, time(ms)?, Duration::ZERO),
+        _ => bail!("core_hog hold MS | read FILE MS | send ADDRESS MS | flood ADDRESS MS"),
     }
 }
 
@@ -38,14 +43,27 @@ fn hold(time: Duration) -> Result<()> {
     Ok(())
 }
 
-fn send(address: &str, time: Duration) -> Result<()> {
+fn read(path: &str, time: Duration) -> Result<()> {
+    let until = Instant::now() + time;
+    let file = File::open(path).with_context(|| format!("cannot open {path}"))?;
+    let mut buffer = vec![0; 1 << 16];
+    while Instant::now() < until {
+        file.read_at(&mut buffer, 0)
+            .with_context(|| format!("cannot read {path}"))?;
+    }
+    Ok(())
+}
+
+fn send(address: &str, time: Duration, pause: Duration) -> Result<()> {
     const DISCARD: u16 = 9;
     let until = Instant::now() + time;
     let socket = UdpSocket::bind("0.0.0.0:0").context("cannot open a socket")?;
     while Instant::now() < until {
         // A full queue loses packets; the next one is as good.
         let _ = socket.send_to(b"sexton", (address, DISCARD));
-        thread::sleep(Duration::from_millis(1));
+        if !pause.is_zero() {
+            thread::sleep(pause);
+        }
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-# Makes a root out of ROOTFS, which stays as it is, and boots it: inner WORK ROOTFS JOB
+# Makes a root out of ROOTFS, which stays as it is, and boots it: inner WORK ROOTFS JOB FIRST
+# FIRST is what the first process is: systemd, or the job itself.
 root=$1/root
 mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/scratch" "$root"
 mount -t proc proc "$root/proc"
@@ -12,12 +13,31 @@ done
 mkdir "$root/dev/pts" "$root/dev/shm" "$root/job" "$root/outside"
 mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount -t tmpfs none "$root/dev/shm"
-mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+# As this machine has them, so that units and containers get a memory controller.
+if [ "$(wc -l < "$1/cgroups")" = 1 ]; then
+    mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+else
+    mount -t tmpfs none "$root/sys/fs/cgroup"
+    while IFS=: read -r _ controllers _; do
+        name=${controllers#name=}
+        place=$root/sys/fs/cgroup/${name:-unified}
+        mkdir "$place"
+        case $controllers in
+            '') mount -t cgroup2 cgroup2 "$place" ;;
+            name=*) mount -t cgroup -o "none,$controllers" cgroup "$place" ;;
+            *) mount -t cgroup -o "$controllers" cgroup "$place" ;;
+        esac
+    done < "$1/cgroups"
+fi
 mount --bind "$3" "$root/job"
 cp -a "$3/units/." "$root/etc/systemd/system/"
 hostname sexton-test
 cd "$root"
 pivot_root . outside
 umount -l /outside
-exec env -i container=sexton PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd \
+case $4 in
+    systemd) set -- /lib/systemd/systemd ;;
+    *) set -- /bin/sh -e /job/run ;;
+esac
+exec env -i container=sexton PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@" \
     < /dev/null > /job/console 2>&1

@@ -9,6 +9,7 @@ use sexton_host::{Host, clock};
 use sexton_kernel_tests::hog::{Hog, come_first, last_core};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_model::fact::core as fact;
+use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_sensors::SENSORS;
 
@@ -72,21 +73,25 @@ fn watch(time: Duration) -> Vec<Record> {
     }
 }
 
-/// The mean of every mode of every core.
+/// The mean of every mode of every core over the first seconds. A sample covers the time
+/// since the one before.
 fn means(records: &[Record]) -> Table {
-    let mut sums: BTreeMap<(String, &'static str), (f64, f64)> = BTreeMap::new();
+    let begin = records.first().expect("records").at;
+    let end = begin.after(Duration::from_secs(SECONDS));
+    let mut sums: BTreeMap<(String, &'static str), (f64, f64, Moment)> = BTreeMap::new();
     for record in records {
         let (Some(fact), Some(value)) = (record.fact(), record.value()) else {
             continue;
         };
-        let (sum, n) = sums
-            .entry((record.subject.name.to_string(), fact.name))
-            .or_default();
-        *sum += value * 100.0;
-        *n += 1.0;
+        let key = (record.subject.name.to_string(), fact.name);
+        let (sum, all, before) = sums.entry(key).or_insert((0.0, 0.0, begin));
+        let covers = record.at.min(end).since(*before).as_secs_f64();
+        *sum += value * 100.0 * covers;
+        *all += covers;
+        *before = record.at;
     }
     sums.into_iter()
-        .map(|(key, (sum, n))| (key, sum / n))
+        .map(|(key, (sum, all, _))| (key, sum / all))
         .collect()
 }
 
@@ -130,7 +135,7 @@ fn every_mode_of_every_core_is_what_mpstat_says() {
         let _hog = Hog::on(last_core(), spin);
         thread::sleep(Duration::from_secs(4));
     });
-    let ours = means(&watch(Duration::from_secs(SECONDS)));
+    let ours = means(&watch(Duration::from_secs(SECONDS + 2)));
     hog.join().expect("the hog ends");
     let printed = mpstat.wait_with_output().expect("mpstat ends").stdout;
     let theirs = averages(&String::from_utf8(printed).expect("text"));

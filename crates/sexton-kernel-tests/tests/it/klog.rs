@@ -146,3 +146,46 @@ fn the_log_is_read_from_its_beginning() {
         assert!(matches!(lost, Some(Why::Lost(_))), "{lost:?}");
     }
 }
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn lines_that_were_overwritten_are_counted() {
+    // A ring of 16 MiB is the largest that distributions set.
+    const MOST_LINES: usize = 40_000;
+    require(Need::Root);
+    let host = Host::live().expect("a mount table");
+    let mut sensor = open(&host);
+    let (_, _, read_at_least) = ends_of_log(&host);
+    poll(&mut sensor, &host);
+    let (_, _, read_at_most) = ends_of_log(&host);
+
+    // For debugging only, so that no console shows them.
+    let line = format!("<15>sexton test: filling the log {}\n", "x".repeat(900));
+    let mut n_lines = 0;
+    while ends_of_log(&host).0 <= read_at_most + 23 {
+        (0..50).for_each(|_| write_line(&line));
+        n_lines += 50;
+        assert!(n_lines < MOST_LINES, "the log does not run over");
+    }
+    let device = format!("sxt{}", std::process::id());
+    write_line(&format!("ena sexton-test {device}: Trigger reset is on\n"));
+
+    let (oldest_before, ..) = ends_of_log(&host);
+    let records = poll(&mut sensor, &host);
+    let (oldest_after, ..) = ends_of_log(&host);
+    let lost = records.iter().find_map(|record| match &record.body {
+        Body::Gap(gap) if gap.text.contains("before they were read") => Some(gap.why.clone()),
+        _ => None,
+    });
+    let Some(Why::Lost(n)) = lost else {
+        panic!("nothing is said of what was lost: {lost:?}");
+    };
+    let least = oldest_before - 1 - read_at_most;
+    let most = oldest_after - 1 - read_at_least;
+    assert!((least..=most).contains(&n), "{n} of {least} to {most}");
+    assert_eq!(
+        events_of(&records, &device).len(),
+        1,
+        "what is left is read"
+    );
+}

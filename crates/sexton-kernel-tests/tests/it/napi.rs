@@ -57,10 +57,7 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     let [served] = &served[..] else {
         panic!("{served:?}");
     };
-    let waited: f64 = served
-        .detail("waited_ns")
-        .and_then(|ns| ns.parse().ok())
-        .expect("a number");
+    let waited = waited_ns(served);
     let ratio = waited / HOLD.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{served:?}");
     assert_eq!(served.detail("holder_comm"), Some("core_hog"));
@@ -70,6 +67,48 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     let gaps = watching.of(&fact::NAPI_POLL_GAP_NS);
     let is_ours = |record: &&Record| record.subject.name.starts_with("far/napi-");
     assert!(gaps.into_iter().any(|record| is_ours(&record)));
+}
+
+/// Polling without a thread of its own. A flood has the core's ksoftirqd woken, which is an
+/// ordinary task: it waits for the hog. Since Linux 6.6 interrupts still serve the softirq
+/// meanwhile; before, all polling of the core waits with it.
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn a_starved_ksoftirqd_is_timed() {
+    require(Need::Root);
+    require(Need::Bpf);
+    let _pinned = Pinned::to(WATCHING).expect("two cores");
+    let network = Network::steered("softirq", HELD).expect("a network of our own");
+    let mut watching = Watching::open("napi");
+    // It must sleep when the hog comes: one that is woken waits, one that ran was told.
+    let hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
+    let _sender = network
+        .flood(CORE_HOG, WATCHING, HOLD)
+        .expect("sends from the other core");
+    watching.poll_for(Duration::from_secs(2));
+    hog.join().expect("it held the core");
+
+    let ours = |records: Vec<&Record>| -> Vec<Record> {
+        let is_ours = |record: &&Record| record.detail("what") == Some("ksoftirqd/1");
+        records.into_iter().filter(is_ours).cloned().collect()
+    };
+    let starved = ours(watching.of(&fact::NAPI_STARVED));
+    let [starved] = &starved[..] else {
+        panic!("{starved:?}");
+    };
+    assert_eq!(&*starved.subject.name, "1");
+    assert_eq!(starved.detail("holder_comm"), Some("core_hog"));
+    let served = ours(watching.of(&fact::NAPI_SERVED));
+    let [served] = &served[..] else {
+        panic!("{served:?}");
+    };
+    let ratio = waited_ns(served) / HOLD.as_nanos() as f64;
+    assert!((0.8..1.2).contains(&ratio), "{served:?}");
+}
+
+fn waited_ns(record: &Record) -> f64 {
+    let waited = record.detail("waited_ns").and_then(|ns| ns.parse().ok());
+    waited.expect("a number")
 }
 
 fn of_poller(records: Vec<&Record>) -> Vec<&Record> {

@@ -190,3 +190,59 @@ fn without_a_bus_systemd_is_asked_itself() {
     assert_eq!(seen.starts("byhand.service"), 5, "{:#?}", seen.0);
     assert_eq!(seen.n("unit_stopped", "byhand.service"), 5);
 }
+
+const KNOCKED: [(&str, &str); 3] = [
+    (
+        "knock.socket",
+        "[Socket]\nListenStream=/run/knock\nService=knocked.service\nFlushPending=yes\n",
+    ),
+    ("knocked.service", ONESHOT),
+    ("byhand.service", ONESHOT),
+];
+
+/// systemd takes itself for a new one in the midst of it: its connections break off.
+const JOB_ANEW: &str = r#"
+systemctl start knock.socket
+BEFORE
+./sensor-dump units 20 500 > records &
+for i in $(seq 100); do grep -q '"units"' records && break; sleep 0.1; done
+for i in 1 2 3; do systemctl start byhand.service; sleep 0.1; done
+for i in 1 2; do curl -s -m 3 --unix-socket /run/knock http://knock/ || true; sleep 0.5; done
+systemctl daemon-reexec
+sleep 4
+for i in 1 2 3 4; do systemctl start byhand.service; sleep 0.1; done
+for i in 1 2 3; do curl -s -m 3 --unix-socket /run/knock http://knock/ || true; sleep 0.5; done
+wait
+"#;
+
+/// No start is lost, and that something might have been is told once. Gives back the gap.
+fn check_anew(units: &[(&str, &str)], before: &str) -> Value {
+    require(Need::Systemd);
+    let job = JOB_ANEW.replace("BEFORE", before);
+    let limit = Duration::from_secs(90);
+    let systemd = Systemd::run(units, &[DUMP], &job, limit).expect("a run");
+    let seen = Seen::by(&systemd);
+    assert_eq!(seen.starts("byhand.service"), 7, "{:#?}", seen.gaps());
+    assert_eq!(seen.starts("knocked.service"), 5, "{:#?}", seen.gaps());
+    assert_eq!(
+        seen.detail("unit_seen", "knocked.service", "triggered_by"),
+        "knock.socket"
+    );
+    let gaps = seen.gaps();
+    let [gap] = gaps[..] else { panic!("{gaps:#?}") };
+    gap.clone()
+}
+
+#[test]
+#[ignore = "needs systemd: run cargo xtask test kernel"]
+fn starts_by_a_socket_are_seen_also_after_systemd_begins_anew() {
+    let gap = check_anew(&KNOCKED, "");
+    assert_eq!(gap["text"], "systemd left the bus");
+}
+
+#[test]
+#[ignore = "needs systemd: run cargo xtask test kernel"]
+fn a_private_connection_that_breaks_off_is_made_again() {
+    let units: Vec<_> = NO_BUS[..2].iter().chain(&KNOCKED).copied().collect();
+    check_anew(&units, "test ! -e /run/dbus/system_bus_socket");
+}

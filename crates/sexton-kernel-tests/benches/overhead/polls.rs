@@ -1,7 +1,5 @@
 //! What one poll of a sensor costs: the processor time of this thread, the kernel's part
-//! of it included, over many polls. `cargo xtask bench overhead`, as root or not.
-
-#![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
+//! of it included, over many polls. As root or not.
 
 use std::fs;
 use std::time::Duration;
@@ -18,7 +16,8 @@ const LIVE: [(&str, u32); 3] = [("cores", 5000), ("pressure", 1000), ("host", 20
 /// Cores of the node that is only a folder.
 const MANY_CORES: u64 = 96;
 
-fn main() {
+/// Measures, and prints as it goes.
+pub(crate) fn measure_all() {
     println!("{:24} {:>10} {:>12}", "sensor", "us a poll", "% of a core");
     let live = Host::live().expect("a mount table");
     for (name, n_polls) in LIVE {

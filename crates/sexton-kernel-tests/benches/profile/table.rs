@@ -1,0 +1,141 @@
+//! The section of `docs/benchmarks.md`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::long::Long;
+use crate::peers::{Figure, Figures};
+
+const BEGIN: &str = "<!-- profile: begin -->\n";
+const END: &str = "<!-- profile: end -->\n";
+
+/// The whole section.
+pub(crate) fn text(figures: &Figures, long: &Long) -> String {
+    let mut text = String::new();
+    let n = figures.n_samples;
+    let _ = writeln!(
+        text,
+        "{n} samples: perf.data of {:.1} MiB, perf script text of {:.1} MiB.\n",
+        mib(figures.data_bytes),
+        mib(figures.text_bytes)
+    );
+    let _ = writeln!(text, "| what | measured | limit |\n| --- | ---: | ---: |");
+    for (what, measured, limit) in ratios(figures, long) {
+        let _ = writeln!(text, "| {what} | {measured} | {limit} |");
+    }
+    for (from, rows) in [
+        ("perf.data", &figures.of_data),
+        ("the text", &figures.of_text),
+    ] {
+        let _ = writeln!(
+            text,
+            "\n| from {from} | time | CPU time | peak memory |\n| --- | ---: | ---: | ---: |"
+        );
+        for figure in rows {
+            let _ = writeln!(
+                text,
+                "| {} | {:.2} s | {:.2} s | {:.0} MiB |",
+                figure.who,
+                figure.wall.as_secs_f64(),
+                figure.cpu.as_secs_f64(),
+                mib(figure.peak_bytes)
+            );
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nThe bundle of {} samples takes {:.1} MiB; in memory its samples take {:.0} MiB.",
+        long.n_samples,
+        mib(long.bundle_bytes),
+        mib(long.kept_bytes)
+    );
+    for absent in &figures.absent {
+        let _ = writeln!(text, "\nNot run: {absent}.");
+    }
+    text
+}
+
+fn ratios(figures: &Figures, long: &Long) -> Vec<(&'static str, String, &'static str)> {
+    let of = |rows: &[Figure], who: &str| {
+        let found = rows.iter().find(|figure| figure.who.starts_with(who));
+        found.map_or(f64::NAN, |figure| figure.wall.as_secs_f64())
+    };
+    let heatmap = of(&figures.of_data, "sexton profile heatmap");
+    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let (n, data, bundle) = (
+        figures.n_samples as f64,
+        figures.data_bytes as f64,
+        figures.bundle_bytes as f64,
+    );
+    let ms = |time: Duration| format!("{:.0}", time.as_secs_f64() * 1000.0);
+    let mut rows = vec![
+        (
+            "`perf script` / perf.data to heat map",
+            format!("{:.1}", of(&figures.of_data, "perf script") / heatmap),
+            "at least 10",
+        ),
+        (
+            "perf.data to heat map, million samples in a second",
+            format!("{:.2}", n / heatmap / 1e6),
+            "at least 1",
+        ),
+        (
+            "inferno / sexton, text to folded stacks",
+            format!(
+                "{:.1}",
+                of(&figures.of_text, "inferno") / of(&figures.of_text, "sexton profile export")
+            ),
+            "above 1",
+        ),
+        (
+            "perf.data's bytes / an imported bundle's",
+            format!("{:.1}", data / bundle),
+            "at least 20",
+        ),
+        (
+            "heat map of 12 h x 2 cores at 99 Hz from a bundle, ms",
+            ms(long.cold),
+            "1000",
+        ),
+        ("the same again, from memory, ms", ms(long.warm), "100"),
+        (
+            "flame graph of a minute of it, from memory, ms",
+            ms(long.flame),
+            "100",
+        ),
+    ];
+    let flamescope = of(&figures.of_text, "FlameScope");
+    if flamescope.is_finite() {
+        let ours = of(&figures.of_text, "sexton profile heatmap");
+        rows.push((
+            "FlameScope / sexton, text to heat map",
+            format!("{:.1}", flamescope / ours),
+            "",
+        ));
+    }
+    rows
+}
+
+fn mib(bytes: u64) -> f64 {
+    #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
+    let bytes = bytes as f64;
+    bytes / f64::from(1 << 20)
+}
+
+/// Puts the section into its place.
+pub(crate) fn write(text: &str) -> Result<()> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
+    let old = fs::read_to_string(&page)?;
+    let (before, rest) = old
+        .split_once(BEGIN)
+        .context("the page has no section for this")?;
+    let (_, after) = rest.split_once(END).context("the section has no end")?;
+    Ok(fs::write(
+        &page,
+        format!("{before}{BEGIN}{text}{END}{after}"),
+    )?)
+}

@@ -1,0 +1,85 @@
+//! Runs `sexton diagnose` in a systemd of our own while trouble of a known maker goes on,
+//! as an operator would on a sick node, and reads what it said.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::sexton;
+use crate::systemd::Systemd;
+
+/// A judgement must be there this long after the start; the rest is for booting, and for
+/// trouble to build up.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// `judge` watches and judges, and tells how it ended and how long it took; the recording
+/// stays for a replay. Traces of the kernel are mounted where no unit has done so.
+const BEGIN: &str = r#"
+mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+await() { for i in $(seq 600); do "$@" > /dev/null 2>&1 && return; sleep 0.1; done; exit 9; }
+judge() {
+    began=$(date +%s)
+    code=0
+    ./sexton diagnose --for 20s --json -o /job/bundle > verdict 2> trouble || code=$?
+    echo $code > code
+    echo $(($(date +%s) - began)) > seconds
+}
+"#;
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Judged {
+    /// The files that the job left.
+    pub systemd: Systemd,
+    /// The judgement.
+    pub verdict: Value,
+}
+
+impl Judged {
+    /// Boots a systemd with these units and runs the job, which calls `judge` once.
+    pub fn of(units: &[(&str, &str)], job: &str) -> Result<Self> {
+        let binary = sexton::binary().context("SEXTON names no binary")?;
+        let binary = binary.to_str().context("a plain path")?;
+        let job = format!("{BEGIN}\n{job}");
+        let systemd = Systemd::run(units, &[binary], &job, LIMIT)?;
+        let text = systemd.read("verdict")?;
+        let trouble = systemd.read("trouble")?;
+        let verdict = serde_json::from_str(&text)
+            .with_context(|| format!("no judgement: {text:?} {trouble:?}"))?;
+        Ok(Self { systemd, verdict })
+    }
+
+    /// `cause-found` and so on.
+    pub fn state(&self) -> &str {
+        self.verdict["verdict"]["state"]
+            .as_str()
+            .unwrap_or_default()
+    }
+
+    /// Ids of the gravest chain, from cause to symptom.
+    pub fn chain(&self) -> Vec<&str> {
+        let chain = self.verdict["verdict"]["chain"].as_array();
+        chain
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+
+    /// Ids of the findings whose code begins so.
+    pub fn found(&self, code: &str) -> Vec<&str> {
+        let findings = self.verdict["findings"].as_array();
+        let ids = findings.into_iter().flatten();
+        ids.filter_map(|finding| finding["id"].as_str())
+            .filter(|id| id.starts_with(code))
+            .collect()
+    }
+
+    /// A number that the job left.
+    pub fn number(&self, file: &str) -> u64 {
+        let text = self.systemd.read(file).unwrap_or_default();
+        let number = text.trim().parse();
+        number.unwrap_or_else(|_| panic!("{file} holds no number: {text:?}"))
+    }
+}

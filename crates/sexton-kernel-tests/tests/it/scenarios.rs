@@ -1,0 +1,207 @@
+//! The founding incident, and a node that is only busy: a real systemd, a real Docker, and
+//! the program as users run it, from a cold start.
+
+use sexton_kernel_tests::require::{Need, require};
+use sexton_kernel_tests::scenario::Judged;
+
+/// From the start of `sexton diagnose` to its answer.
+const SECONDS: u64 = 60;
+
+/// The engine as Debian ships it, and the agent's image: it appends 4 kB to a log of the
+/// host and gives up. Both engines want a filesystem that can be the upper one of an
+/// overlay. The log lies on a tmpfs: pages of a disk's file are reclaimed on a machine that needs
+/// memory for other things, those of dead cgroups first, and the pile would come and go.
+const ENGINE: &str = r#"
+for name in docker containerd; do mkdir -p /job/$name /var/lib/$name; done
+mkdir /run/ecs
+mount --bind /job/docker /var/lib/docker
+mount --bind /job/containerd /var/lib/containerd
+mkdir -p /etc/docker
+echo '{"bridge": "none", "iptables": false, "ip6tables": false}' > /etc/docker/daemon.json
+systemctl start containerd.service docker.service
+await docker version
+mkdir -p tree/bin
+cp /bin/busybox tree/bin/
+for name in sh head; do ln -s busybox tree/bin/$name; done
+tar -C tree -c . | docker import \
+    --change 'CMD ["/bin/sh", "-c", "head -c 4096 /dev/zero >> /log/agent.log; exit 5"]' - $IMAGE
+"#;
+
+/// Ends it, and with it what it left: the log is all that pins.
+const END: &str = r#"
+systemctl status --no-pager $UNIT > status || true
+systemctl stop $UNIT || true
+docker ps -aq | xargs -r docker rm -f > /dev/null 2>&1 || true
+systemctl stop docker.socket docker.service containerd.service
+rm -rf /run/ecs /job/tree
+umount /var/lib/docker /var/lib/containerd
+rm -rf /job/docker /job/containerd
+"#;
+
+fn needs() {
+    for need in [Need::Root, Need::Bpf, Need::Sexton, Need::Systemd] {
+        require(need);
+    }
+}
+
+fn run(unit: (&str, &str), image: &str, job: &str) -> Judged {
+    needs();
+    let job = format!(
+        "IMAGE={image}\nUNIT={}\n{ENGINE}\nsystemctl start --no-block $UNIT\n{job}\n{END}",
+        unit.0
+    );
+    Judged::of(&[unit], &job).expect("a run")
+}
+
+/// The root is the unit, the chain goes over its containers to what they left, and nobody
+/// else is accused of anything.
+fn check(judged: &Judged, root: &str, image: &str) {
+    let all = &judged.verdict;
+    assert_eq!(judged.state(), "cause-found", "{all:#}");
+    assert_eq!(judged.number("code"), 1, "{all:#}");
+    assert!(judged.number("seconds") <= SECONDS, "it took too long");
+    assert_eq!(all["verdict"]["root"], root, "{all:#}");
+    let chain = judged.chain();
+    assert_eq!(chain.first(), Some(&root), "{all:#}");
+    assert!(
+        chain.contains(&format!("CTR001:{image}").as_str()),
+        "{all:#}"
+    );
+    let is_pile = |id: &&&str| id.starts_with("MCG001:") && id.contains("/docker/");
+    assert_eq!(chain.iter().filter(is_pile).count(), 1, "{all:#}");
+    let (_, unit) = root.split_once(':').expect("an id");
+    for id in judged.found("UNIT00") {
+        assert!(
+            id.ends_with(&format!(":{unit}")),
+            "{id} is accused: {all:#}"
+        );
+    }
+    assert_eq!(judged.found("CTR").len(), 1, "{all:#}");
+}
+
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn an_agent_that_systemd_restarts_is_the_root() {
+    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
+    let unit = (
+        "ecs.service",
+        "[Unit]\nRequires=docker.service\nAfter=docker.service\nStartLimitIntervalSec=0\n\
+         [Service]\nRestart=on-failure\nRestartSec=100ms\n\
+         ExecStartPre=-/usr/bin/docker rm -f ecs-agent\n\
+         ExecStart=/usr/bin/docker run --rm --name ecs-agent --net=host -v /run/ecs:/log \
+         amazon/amazon-ecs-agent:latest\n[Install]\nWantedBy=multi-user.target\n",
+    );
+    let judged = run(
+        unit,
+        IMAGE,
+        r#"
+        await sh -c 'test $(systemctl show --value -p NRestarts ecs.service) -ge 23'
+        judge
+        cp -a /job/bundle /run/bundle
+        chmod -R a+rX /run/bundle /job/sexton
+        cp /job/sexton /run/sexton
+        setpriv --reuid=65534 --regid=65534 --clear-groups \
+            /run/sexton diagnose --from /run/bundle --json > again || true
+        "#,
+    );
+    check(&judged, "UNIT001:ecs.service", IMAGE);
+    let read = |file| judged.systemd.read(file).expect("judged twice");
+    assert!(
+        read("again") == read("verdict"),
+        "nobody reads it otherwise"
+    );
+}
+
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn an_agent_that_its_own_supervisor_restarts_is_the_root() {
+    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
+    let unit = (
+        "ecs.service",
+        "[Unit]\nRequires=docker.service\nAfter=docker.service\n\
+         [Service]\nRestart=on-failure\nRestartSec=10s\nExecStart=/bin/sh -c \"while :; do \
+         docker rm -f ecs-agent; docker run --rm --name ecs-agent --net=host -v /run/ecs:/log \
+         amazon/amazon-ecs-agent:latest; sleep 0.7; done\"\n[Install]\nWantedBy=multi-user.target\n",
+    );
+    let judged = run(
+        unit,
+        IMAGE,
+        r#"
+        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 100000'
+        judge
+        systemctl show --value -p NRestarts ecs.service > restarts
+        "#,
+    );
+    assert_eq!(judged.number("restarts"), 0);
+    check(&judged, "UNIT002:ecs.service", IMAGE);
+}
+
+/// No signature knows the unit, its image or its names: only the clients lead there.
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_supervisor_that_nobody_knows_is_the_root_too() {
+    const IMAGE: &str = "example/probe:2";
+    let unit = (
+        "poller.service",
+        "[Service]\nExecStart=/bin/sh -c \"while :; do \
+         docker run --rm --net=host -v /run/ecs:/log example/probe:2; sleep 0.5; done\"\n",
+    );
+    let judged = run(
+        unit,
+        IMAGE,
+        r#"
+        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 100000'
+        judge
+        "#,
+    );
+    check(&judged, "UNIT002:poller.service", IMAGE);
+}
+
+/// User load on all cores, 300 live cgroups, and a burst of 200 whose files are deleted.
+/// The kernel's log is this machine's own: without it nobody could say that all is well.
+const BUSY: &str = r#"
+mknod /dev/kmsg c 1 11
+memory=/sys/fs/cgroup/memory
+test -d $memory || memory=/sys/fs/cgroup
+pids=
+for i in $(seq $(nproc)); do nice -n 19 sh -c 'while :; do :; done' & pids="$pids $!"; done
+mkdir $memory/live $memory/burst /job/burst
+for i in $(seq 300); do
+    mkdir $memory/live/$i
+    sleep 1000 &
+    echo $! > $memory/live/$i/cgroup.procs
+    pids="$pids $!"
+done
+burst() {
+    for i in $(seq 200); do
+        mkdir $memory/burst/$i
+        sh -c 'echo 0 > "$1/cgroup.procs"; head -c 4096 /dev/zero > "$2"' run \
+            $memory/burst/$i /job/burst/$i
+        rmdir $memory/burst/$i
+    done
+    rm -r /job/burst
+}
+(sleep 3; burst) &
+pids="$pids $!"
+judge
+test -d /job/burst && echo 0 > drained || echo 1 > drained
+kill $pids 2> /dev/null || true
+"#;
+
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_node_that_is_only_busy_accuses_nobody() {
+    needs();
+    let judged = Judged::of(&[], BUSY).expect("a run");
+    let all = &judged.verdict;
+    assert_eq!(judged.number("drained"), 1, "the burst was over");
+    let exit = match judged.state() {
+        "healthy" => 0,
+        "symptoms-only" => 1,
+        _ => panic!("{all:#}"),
+    };
+    assert_eq!(judged.number("code"), exit, "{all:#}");
+    for code in ["UNIT", "CTR", "MCG"] {
+        assert_eq!(judged.found(code), Vec::<&str>::new(), "{all:#}");
+    }
+}
