@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, setup, workspace};
+use crate::{command, image_roots, setup, workspace};
 
 struct Bench {
     name: &'static str,
@@ -14,6 +14,11 @@ struct Bench {
 
 const BENCHES: &[Bench] = &[
     Bench {
+        name: "check",
+        package: "sexton-kernel-tests",
+        measures: "time of one `sexton check`, from its start to its end",
+    },
+    Bench {
         name: "census",
         package: "sexton-kernel-tests",
         measures: "time and memory of one census, next to simpler ways, as dying cgroups grow (needs root)",
@@ -21,7 +26,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "overhead",
         package: "sexton-kernel-tests",
-        measures: "processor time of one poll of a sensor, for docs/overhead.md",
+        measures: "processor time of one poll of a sensor; the whole recorder beside others (needs root)",
     },
     Bench {
         name: "attached",
@@ -32,6 +37,26 @@ const BENCHES: &[Bench] = &[
         name: "events",
         package: "sexton-kernel-tests",
         measures: "time of each event that BPF programs see, and of telling it (needs root)",
+    },
+    Bench {
+        name: "image",
+        package: "sexton",
+        measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
+    },
+    Bench {
+        name: "profile",
+        package: "sexton-kernel-tests",
+        measures: "reading a million samples of perf, next to perf, inferno and FlameScope (needs root)",
+    },
+    Bench {
+        name: "purge",
+        package: "sexton-kernel-tests",
+        measures: "freeing 70,000 dying cgroups, and what a neighbour keeps of its cache (needs root)",
+    },
+    Bench {
+        name: "stacks",
+        package: "sexton-kernel-tests",
+        measures: "cost of sampling stacks, next to perf record on the same run (needs root and perf)",
     },
 ];
 
@@ -51,6 +76,14 @@ pub(crate) fn bench(name: Option<&str>, args: &[String]) -> Result<ExitCode> {
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
     // Benches measure the whole command too.
     cargo.env("SEXTON", workspace::sexton());
+    if bench.name == "overhead" {
+        let below = setup::peers::install();
+        cargo.envs(below.map(|below| ("SEXTON_BENCH_BELOW", below)));
+    }
+    if bench.name == "image" {
+        setup::install_missing(setup::For::Tests)?;
+        cargo.env("SEXTON_IMAGE_ROOT", image_roots::make()?.join("bookworm"));
+    }
     command::run(cargo.arg("--").args(args))?;
     Ok(ExitCode::SUCCESS)
 }

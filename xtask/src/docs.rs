@@ -1,4 +1,5 @@
-//! `cargo xtask docs`: man pages and completions, printed by sexton from its own definitions.
+//! `cargo xtask docs`: man pages, completions and the pages of rules, printed by sexton
+//! from its own definitions.
 
 use std::fs;
 use std::process::{Command, ExitCode};
@@ -23,5 +24,13 @@ pub(crate) fn docs() -> Result<ExitCode> {
         )?;
         println!("{kind}: {}", dir.display());
     }
+    // Kept in the tree: people read them before they have a binary. A test compares them.
+    let codes = workspace::root().join("docs/codes");
+    command::run(
+        Command::new(workspace::sexton())
+            .args(["generate", "codes"])
+            .arg(&codes),
+    )?;
+    println!("codes: {}", codes.display());
     Ok(ExitCode::SUCCESS)
 }

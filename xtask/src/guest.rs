@@ -196,7 +196,7 @@ fn prepare(cell: &Cell, store: &parts::Store, sexton: &Path, dir: &Path) -> Resu
         initramfs,
         disk: dir.join("disk.img"),
         logs,
-        environment: expect::environment(cell.cgroup.name()),
+        environment: expect::environment(cell),
     })
 }
 

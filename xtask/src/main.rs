@@ -11,7 +11,9 @@
 mod bench;
 mod command;
 mod docs;
+mod fuzz;
 mod guest;
+mod image_roots;
 mod rootfs;
 mod run;
 mod setup;
@@ -50,8 +52,10 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Write the man pages and shell completions
+    /// Write the man pages, shell completions and pages of rules
     Docs,
+    /// Feed hostile bytes to every parser of outside bytes
+    Fuzz(fuzz::Choice),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::tidy(),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
+        Command::Fuzz(choice) => fuzz::fuzz(&choice),
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

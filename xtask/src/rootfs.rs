@@ -1,4 +1,4 @@
-//! The tree of a small Debian with systemd, which kernel tests boot in namespaces.
+//! The tree of a small Debian with systemd and container runtimes, which kernel tests boot in namespaces.
 //!
 //! Made once per release and list of packages, from the archive that this machine uses,
 //! and then found in `target/rootfs`.
@@ -12,8 +12,13 @@ use anyhow::{Context as _, Result, ensure};
 use crate::guest::mirror::Mirror;
 use crate::{command, workspace};
 
-/// Beside systemd and the bus: what the tests' own programs are linked with.
-const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1";
+/// Beside systemd and the bus: what the tests' own programs are linked with, container
+/// runtimes, what to fill an image with, and what speaks HTTP/2 to them.
+const PACKAGES: &str =
+    "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl";
+
+/// Tests that want these start them.
+const NOT_AT_BOOT: [&str; 3] = ["docker.service", "docker.socket", "containerd.service"];
 
 /// For a machine that is no release of Debian.
 const SUITE: &str = "bookworm";
@@ -30,7 +35,7 @@ pub(crate) fn make() -> Result<PathBuf> {
         command::is_root(),
         "only root can make the tree that systemd is booted from"
     );
-    eprintln!("rootfs: making a small {suite}, which takes about a minute, once");
+    eprintln!("rootfs: making a small {suite}, which takes about two minutes, once");
     let partial = place.join("partial");
     if partial.exists() {
         fs::remove_dir_all(&partial)
@@ -47,6 +52,9 @@ pub(crate) fn make() -> Result<PathBuf> {
     }
     debootstrap.arg(&suite).arg(&partial).arg(&archive.uri);
     command::output(&mut debootstrap)?;
+    let mut disable = Command::new("chroot");
+    disable.arg(&partial).args(["systemctl", "disable"]);
+    command::output(disable.args(NOT_AT_BOOT))?;
     // Only a complete tree gets the name, so that a broken one is not kept.
     fs::rename(&partial, &tree).with_context(|| format!("cannot create {}", tree.display()))?;
     Ok(tree)

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::{command, setup, workspace};
 
 /// What sexton does when it is not told.
-const DEFAULT_ARGS: &[&str] = &["zombies"];
+const DEFAULT_ARGS: &[&str] = &["diagnose"];
 
 pub(crate) fn run(args: Vec<String>) -> Result<ExitCode> {
     setup::install_missing(setup::For::Build)?;

@@ -2,6 +2,8 @@
 //!
 //! What is already there is not touched, however it came there.
 
+pub(crate) mod node;
+pub(crate) mod peers;
 pub(crate) mod python;
 
 use std::io::IsTerminal as _;
@@ -98,6 +100,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::Program("perf"),
+        package: "linux-perf",
+        why: "tests and a bench read what it records",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::Program("ethtool"),
         package: "ethtool",
         why: "has the devices of those networks polled",
@@ -114,6 +122,48 @@ const NEEDS: &[Need] = &[
         proof: Proof::Program("debootstrap"),
         package: "debootstrap",
         why: "makes the small Debian whose systemd is tested with",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("qemu-img"),
+        package: "qemu-utils",
+        why: "makes qcow2 images for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("mksquashfs"),
+        package: "squashfs-tools",
+        why: "makes squashfs images for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::File(&["/usr/sbin/sfdisk", "/sbin/sfdisk"]),
+        package: "fdisk",
+        why: "makes partition tables for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("systemctl"),
+        package: "systemd",
+        why: "tests compare what sexton says of units with it",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("rpmbuild"),
+        package: "rpm",
+        why: "makes packages and databases of packages for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::File(&["/usr/bin/time"]),
+        package: "time",
+        why: "measures the memory of an audit",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("zstd"),
+        package: "zstd",
+        why: "makes layers of images for tests",
         work: For::Tests,
     },
     Need {
@@ -254,9 +304,17 @@ mod tests {
                 "libelf-dev",
                 "sysstat",
                 "iproute2",
+                "linux-perf",
                 "ethtool",
                 "python3-venv",
                 "debootstrap",
+                "qemu-utils",
+                "squashfs-tools",
+                "fdisk",
+                "systemd",
+                "rpm",
+                "time",
+                "zstd",
             ],
         );
     }
@@ -278,9 +336,17 @@ mod tests {
                 "clang-19",
                 "sysstat",
                 "iproute2",
+                "linux-perf",
                 "ethtool",
                 "python3-venv",
                 "debootstrap",
+                "qemu-utils",
+                "squashfs-tools",
+                "fdisk",
+                "systemd",
+                "rpm",
+                "time",
+                "zstd",
                 "debian-archive-keyring",
             ],
         );

@@ -7,7 +7,7 @@ mod libtest;
 mod table;
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 
 use crate::guest::{self, Cells};
-use crate::{command, rootfs, setup, tidy, workspace};
+use crate::{command, image_roots, rootfs, setup, tidy, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Selection {
@@ -43,6 +43,8 @@ enum Step {
     Build,
     /// cargo test: unit, fixture, property and command-line tests
     Plain,
+    /// Image audits on real Debian roots, which are made once
+    Image,
     /// Tests on this machine's kernel; most need root
     Kernel,
     /// Tests in booted guests, one per kernel and cgroup version
@@ -64,6 +66,8 @@ pub(crate) enum Need {
     Programs,
     /// A Python with DuckDB and pandas
     Python,
+    /// Roots of Debian releases with many packages
+    Roots,
 }
 
 impl Need {
@@ -79,6 +83,7 @@ impl Need {
             Need::Guest => "guest",
             Need::Programs => "programs",
             Need::Python => "python",
+            Need::Roots => "roots",
         }
     }
 }
@@ -156,7 +161,10 @@ pub(crate) fn test(selection: &Selection) -> Result<ExitCode> {
 fn work(steps: &[Step]) -> setup::For {
     if steps.contains(&Step::Guest) {
         setup::For::Guests
-    } else if steps.contains(&Step::Plain) || steps.contains(&Step::Kernel) {
+    } else if [Step::Plain, Step::Image, Step::Kernel]
+        .iter()
+        .any(|step| steps.contains(step))
+    {
         setup::For::Tests
     } else {
         setup::For::Build
@@ -173,6 +181,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
     match step {
         Step::Setup => {
             setup::python::prepare();
+            setup::node::prepare();
             Tally::of_check(setup::install_missing(setup::For::Guests))
         }
         Step::Format => check(&["fmt", "--all", "--check"]),
@@ -188,8 +197,22 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Build => Tally::of_check(command::run(&mut workspace::build_sexton())),
         Step::Plain => {
             setup::python::prepare();
-            let outcome = cargo_test(&["test", "--workspace", "--no-fail-fast"], None);
+            setup::node::prepare();
+            let outcome = cargo_test(&["test", "--workspace", "--no-fail-fast"], &[]);
             *ignored = outcome.ignored;
+            outcome.tally
+        }
+        Step::Image => {
+            let image = ["test", "--package", "sexton-units", "--package", "sexton"];
+            let args = [
+                &image[..],
+                &["--test", "it", "--no-fail-fast", "--", "--ignored"],
+            ]
+            .concat();
+            let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
+            let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
+            let outcome = cargo_test(&args, roots.as_slice());
+            libtest::forget_those_that_ran(ignored, &outcome.seen);
             outcome.tally
         }
         Step::Kernel => {
@@ -201,9 +224,12 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
                 "--",
             ];
             let args = [&kernel[..], &["--ignored", "--test-threads=1"]].concat();
-            // Without it the tests that need it say so, and the others run.
+            // Without these the tests that need them say so, and the others run.
+            command::run(&mut workspace::build_sexton())
+                .unwrap_or_else(|error| eprintln!("error: {error:#}"));
             let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
-            let outcome = cargo_test(&args, rootfs.ok().as_deref());
+            let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
+            let outcome = cargo_test(&args, rootfs.as_slice());
             libtest::forget_those_that_ran(ignored, &outcome.seen);
             outcome.tally
         }
@@ -212,16 +238,17 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
 }
 
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
-fn cargo_test(args: &[&str], rootfs: Option<&Path>) -> libtest::Outcome {
-    try_cargo_test(args, rootfs).unwrap_or_else(|error| libtest::Outcome {
+fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
+    try_cargo_test(args, folders).unwrap_or_else(|error| libtest::Outcome {
         tally: Tally::of_check(Err(error)),
         ..Default::default()
     })
 }
 
-fn try_cargo_test(args: &[&str], rootfs: Option<&Path>) -> Result<libtest::Outcome> {
+fn try_cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> Result<libtest::Outcome> {
     let mut cargo: Command = workspace::cargo(args);
-    cargo.envs(rootfs.map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs)));
+    cargo.envs(folders.iter().map(|(name, folder)| (name, folder)));
+    cargo.env("SEXTON", workspace::sexton());
     eprintln!("$ cargo {}", args.join(" "));
     let mut child = cargo
         .stdout(Stdio::piped())

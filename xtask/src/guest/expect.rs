@@ -3,6 +3,7 @@
 //! The numbers are prime and made here only: the job gets them as its environment.
 
 mod blind;
+mod fix;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -24,6 +25,8 @@ const N_SHMEM: u64 = 17;
 const N_SWAPPED: u64 = 7;
 /// Dying cgroups with a name that no terminal should see.
 const N_HOSTILE: u64 = 1;
+/// Dying cgroups pinned by a file on ext4 that a process has mapped. Made last, to be freed.
+const N_MAPPED: u64 = 5;
 /// Cgroups that are well.
 const N_LIVE: u64 = 5;
 
@@ -103,20 +106,27 @@ fn censuses(cell: &Cell) -> &'static [&'static str] {
     }
 }
 
-pub(super) fn environment(cgroup: &str) -> Vec<String> {
+pub(super) fn environment(cell: &Cell) -> Vec<String> {
     let numbers = [
         ("n_shared", N_SHARED),
         ("n_own", N_OWN),
         ("n_shmem", N_SHMEM),
         ("n_swapped", N_SWAPPED),
+        ("n_mapped", N_MAPPED),
         ("n_live", N_LIVE),
     ];
     let numbers = numbers
         .iter()
         .map(|(name, number)| format!("{name}={number}"));
-    std::iter::once(format!("cgroup={cgroup}"))
-        .chain(numbers)
-        .collect()
+    // Where cache holds no dying cgroup there is nothing to be freed.
+    let fix = if cell.kernel.cache_holds { "yes" } else { "no" };
+    [
+        format!("cgroup={}", cell.cgroup.name()),
+        format!("fix={fix}"),
+    ]
+    .into_iter()
+    .chain(numbers)
+    .collect()
 }
 
 pub(super) type Check = fn(&Cell, &Report) -> Result<()>;
@@ -142,6 +152,16 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     (
         "zombies that sees a part, without root, says so",
         blind::part_without_root,
+    ),
+    ("fix frees what files on a disk hold", fix::files),
+    ("fix leaves what tmpfs holds, and names it", fix::tmpfs),
+    (
+        "fix reclaims what is mapped, or says why it does not",
+        fix::mapped,
+    ),
+    (
+        "fix leaves neighbours their cache and their protection",
+        fix::neighbour,
     ),
 ];
 

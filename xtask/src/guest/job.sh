@@ -128,6 +128,49 @@ in_part() {
         exec "$@"' $root "$@"
 }
 
+# map GROUP N: N cgroups each leave a program on the disk that keeps running elsewhere, so
+# that dropping the cache of the file does not free all of it.
+map() {
+    for i in $(seq "$2"); do
+        mkdir "$root/$1/$i"
+        (
+            echo 0 >"$root/$1/$i/cgroup.procs"
+            cp /bin/busybox "/disk/busybox.$i"
+        )
+    done
+    sync
+    for i in $(seq "$2"); do
+        "/disk/busybox.$i" sleep 1000 &
+        rmdir "$root/$1/$i"
+    done
+}
+
+# settle GROUP: a live cgroup, two deep, with cache of its own and some protection.
+settle() {
+    group "$1"
+    mkdir "$root/$1/inner"
+    [ $cgroup = v1 ] || echo 8192 >"$root/$1/memory.low"
+    (
+        echo 0 >"$root/$1/inner/cgroup.procs"
+        dd if=/dev/zero of=/disk/neighbour bs=64K count=16 2>/dev/null
+    )
+    sync
+}
+
+# neighbour GROUP: what such a cgroup has, and whether the kernel can be told to reclaim.
+neighbour() (
+    cd "$root/$1"
+    case $cgroup in
+    v1) echo "bytes $(cat memory.usage_in_bytes)" ;;
+    v2)
+        echo "bytes $(cat memory.current)"
+        echo "low $(cat memory.low)"
+        echo "inner_low $(cat inner/memory.low)"
+        [ ! -e memory.reclaim ] || echo "reclaim 1"
+        ;;
+    esac
+)
+
 # Where the kernel has the multi-generation LRU, pages begin their life on its lists.
 [ ! -e $generations ] || echo y >$generations
 
@@ -167,5 +210,18 @@ section doctor sexton doctor --json
 section unprivileged su nobody -c 'sexton zombies --json'
 section part-root in_part sexton zombies --json
 section part-unprivileged in_part su nobody -c 'sexton zombies --json'
+
+# From here on they are freed.
+if [ "$fix" = yes ]; then
+    group system.slice/mapped.service
+    map system.slice/mapped.service "$n_mapped"
+    settle system.slice/mapped.service/neighbour
+    section fix-before neighbour system.slice/mapped.service/neighbour
+    section fix sexton fix --json --apply --yes \
+        --origin '/system.slice/shared.service/<n>' --origin '/system.slice/own.service/<n>' \
+        --origin '/system.slice/shmem.service/<n>' --origin '/system.slice/mapped.service/<n>'
+    section fix-after neighbour system.slice/mapped.service/neighbour
+    section fix-undo cat /var/lib/sexton/undo/*
+fi
 
 echo "sexton-guest: done" >$report

@@ -20,6 +20,8 @@ pub(super) struct Kernel {
     pub(super) has_generations: bool,
     /// Page cache holds a removed cgroup. If not, it moves to the parent.
     pub(super) cache_holds: bool,
+    /// Its cgroup2 has `memory.reclaim`, as Linux has since 5.19.
+    pub(super) has_reclaim: bool,
 }
 
 pub(super) const LINUX_5_10: Kernel = Kernel {
@@ -27,18 +29,21 @@ pub(super) const LINUX_5_10: Kernel = Kernel {
     start: "linux-image-5.10.0-",
     has_generations: false,
     cache_holds: true,
+    has_reclaim: false,
 };
 pub(super) const LINUX_6_1: Kernel = Kernel {
     name: "6.1",
     start: "linux-image-6.1.0-",
     has_generations: true,
     cache_holds: true,
+    has_reclaim: true,
 };
 pub(super) const LINUX_6_12: Kernel = Kernel {
     name: "6.12",
     start: "linux-image-6.12.",
     has_generations: true,
     cache_holds: true,
+    has_reclaim: true,
 };
 /// The newest there is. Its image has a package of its own.
 pub(super) const LINUX_7: Kernel = Kernel {
@@ -46,6 +51,7 @@ pub(super) const LINUX_7: Kernel = Kernel {
     start: "linux-binary-7.",
     has_generations: true,
     cache_holds: false,
+    has_reclaim: true,
 };
 
 /// The cloud kernels are small, and have ext4 and NVMe built in, so they need no modules.

@@ -1,4 +1,5 @@
-//! A Python of our own with DuckDB and pandas: a test reads a bundle with them.
+//! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
+//! what decodes pprof files and checks JSON against a schema.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,7 +8,10 @@ use anyhow::{Result, ensure};
 
 use crate::{command, workspace};
 
-const PACKAGES: &[&str] = &["duckdb", "pandas", "pyarrow"];
+const PACKAGES: &[&str] = &["duckdb", "jsonschema", "pandas", "protobuf", "pyarrow"];
+
+/// What these packages are called when they are used.
+const MODULES: &str = "duckdb, jsonschema, pandas, google.protobuf, pyarrow";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.
@@ -17,7 +21,7 @@ pub(crate) fn prepare() {
         return;
     }
     eprintln!(
-        "set-up: installs {} into {}: a test reads bundles with them",
+        "set-up: installs {} into {}: tests read bundles and profiles with them",
         PACKAGES.join(", "),
         folder.display()
     );
@@ -28,7 +32,7 @@ pub(crate) fn prepare() {
 
 fn is_ready(folder: &Path) -> bool {
     Command::new(folder.join("bin/python"))
-        .args(["-c", &format!("import {}", PACKAGES.join(", "))])
+        .args(["-c", &format!("import {MODULES}")])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()

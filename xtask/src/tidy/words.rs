@@ -74,7 +74,12 @@ const WORDS: &[Word] = &[
     },
 ];
 
-const PURE: &[&str] = &["crates/sexton-model/src/", "crates/sexton-report/src/"];
+const PURE: &[&str] = &[
+    "crates/sexton-model/src/",
+    "crates/sexton-profile/src/",
+    "crates/sexton-analysis/src/",
+    "crates/sexton-report/src/",
+];
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let files = tree

@@ -11,6 +11,10 @@ const OLD: Cell = Cell {
     kernel: &LINUX_5_10,
     cgroup: Cgroup::V1,
 };
+const OLD_V2: Cell = Cell {
+    kernel: &LINUX_5_10,
+    cgroup: Cgroup::V2,
+};
 const ORDINARY: Cell = Cell {
     kernel: &LINUX_6_12,
     cgroup: Cgroup::V2,
@@ -55,7 +59,39 @@ fn truth(cell: &Cell) -> Sections {
     for name in censuses(cell) {
         sections.insert(name, (census(cell, n_dying), 1));
     }
+    if cell.kernel.cache_holds {
+        fixed(cell, &mut sections);
+    }
     sections
+}
+
+/// What the job reports of a fix: without leave, v1 does not touch what has neighbours.
+fn fixed(cell: &Cell, sections: &mut Sections) {
+    let (outcome, why, n_left) = match (cell.cgroup, cell.kernel.has_reclaim) {
+        (Cgroup::V1, _) => ("withheld", json!("--allow-siblings lets it"), N_MAPPED),
+        (Cgroup::V2, true) => ("done", Value::Null, 0),
+        (Cgroup::V2, false) => ("withheld", json!("has no memory.reclaim"), N_MAPPED),
+    };
+    let fix = json!({
+        "schema": "sexton.fix/1", "before": N_SHARED + N_OWN + N_SHMEM + N_MAPPED,
+        "after": N_SHMEM + n_left,
+        "steps": [
+            {"title": "drop the cached pages of the files that pin them", "outcome": "done",
+             "after": N_SHMEM + N_MAPPED},
+            {"title": "reclaim below their parents", "outcome": outcome, "why": why},
+        ],
+        "left": [{"dying": N_SHMEM, "why": "the tmpfs file /run/shared holds them"}],
+    });
+    let neighbour = json!("bytes 1100000\nlow 8192\ninner_low 0");
+    let low = "/sys/fs/cgroup/system.slice/mapped.service/neighbour";
+    let undo = format!(
+        "{{\"path\":\"{low}/memory.low\",\"value\":\"8192\"}}\n\
+         {{\"path\":\"{low}/inner/memory.low\",\"value\":\"0\"}}"
+    );
+    sections.insert("fix", (fix, 1));
+    sections.insert("fix-before", (neighbour.clone(), 0));
+    sections.insert("fix-after", (neighbour, 0));
+    sections.insert("fix-undo", (json!(undo), 0));
 }
 
 fn census(cell: &Cell, n_dying: u64) -> Value {
@@ -186,7 +222,7 @@ fn names(checks: &[Check]) -> Vec<&'static str> {
 
 #[test]
 fn a_true_report_passes() {
-    for cell in [&OLD, &ORDINARY, &CONTROL] {
+    for cell in [&OLD, &OLD_V2, &ORDINARY, &CONTROL] {
         assert!(failing(cell, &truth(cell)).is_empty(), "{}", cell.name());
     }
 }
@@ -330,6 +366,32 @@ fn a_doctor_that_fails_is_caught() {
         &[doctor],
     );
     check(&ORDINARY, "doctor", "/sensors", json!([]), &[doctor]);
+}
+
+#[test]
+fn a_fix_that_freed_too_little_or_too_much_is_caught() {
+    let lie = |pointer, lie, expected: Check| check(&ORDINARY, "fix", pointer, lie, &[expected]);
+    lie("/steps/0/after", json!(200), fix::files);
+    lie("/steps/0/outcome", json!("failed"), fix::files);
+    lie("/left/0/dying", json!(3), fix::tmpfs);
+    lie("/left", json!([]), fix::tmpfs);
+    lie("/steps/1/outcome", json!("withheld"), fix::mapped);
+    lie("/after", json!(0), fix::mapped);
+    for cell in [&OLD, &OLD_V2] {
+        let lie = |pointer, lie| check(cell, "fix", pointer, lie, &[fix::mapped]);
+        lie("/steps/1/why", json!("permission denied"));
+        lie("/steps/1/outcome", json!("failed"));
+        lie("/after", json!(N_SHMEM));
+    }
+}
+
+#[test]
+fn a_fix_that_harms_neighbours_is_caught() {
+    let lie = |section, lie: &str| check(&ORDINARY, section, "", json!(lie), &[fix::neighbour]);
+    lie("fix-after", "bytes 900000\nlow 8192\ninner_low 0");
+    lie("fix-after", "bytes 1100000\nlow 1100000\ninner_low 0");
+    lie("fix-after", "bytes 1100000\nlow 8192\ninner_low 4096");
+    lie("fix-undo", "");
 }
 
 /// Every sensor that must see does.

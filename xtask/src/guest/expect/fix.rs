@@ -1,0 +1,135 @@
+//! What `sexton fix` must have freed, and what it must have left as it was.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::value::{expect, list, number};
+use super::{N_MAPPED, N_OWN, N_SHARED, N_SHMEM};
+use crate::guest::report::Report;
+use crate::guest::{Cell, Cgroup};
+
+/// A block of the filesystem's own may hold one or two for a while.
+const MAX_BY_METADATA: u64 = 2;
+
+const NEIGHBOUR: &str = "/mapped.service/neighbour";
+
+/// What was freed, where there was anything to free.
+fn freed(cell: &Cell, report: &Report) -> Result<Option<Value>> {
+    if !cell.kernel.cache_holds {
+        ensure!(report.section("fix").is_err(), "there was nothing to free");
+        return Ok(None);
+    }
+    let exit_code = report.section("fix")?.exit_code;
+    // What tmpfs holds is left, which is a finding.
+    ensure!(exit_code == 1, "exit code {exit_code}");
+    let fix = report.json("fix")?;
+    expect(&fix, "/schema", "sexton.fix/1")?;
+    expect(&fix, "/before", N_SHARED + N_OWN + N_SHMEM + N_MAPPED)?;
+    Ok(Some(fix))
+}
+
+/// Whether the kernel can be told to reclaim without harm to neighbours.
+fn can_reclaim(cell: &Cell) -> bool {
+    cell.cgroup == Cgroup::V2 && cell.kernel.has_reclaim
+}
+
+/// The steps whose title begins so.
+fn steps<'a>(fix: &'a Value, title: &str) -> Result<Vec<&'a Value>> {
+    let is_it = |step: &&Value| {
+        step["title"]
+            .as_str()
+            .is_some_and(|text| text.starts_with(title))
+    };
+    let found: Vec<&Value> = list(fix, "steps")?.iter().filter(is_it).collect();
+    ensure!(!found.is_empty(), "no step is to {title}: {fix:#}");
+    Ok(found)
+}
+
+pub(super) fn files(cell: &Cell, report: &Report) -> Result<()> {
+    let Some(fix) = freed(cell, report)? else {
+        return Ok(());
+    };
+    let steps = steps(&fix, "drop the cached pages")?;
+    expect(steps[0], "/outcome", "done")?;
+    let after = number(steps[steps.len() - 1], "/after")?;
+    let most = N_SHMEM + N_MAPPED + MAX_BY_METADATA;
+    ensure!(after <= most, "{after} are left of which {most} may be");
+    Ok(())
+}
+
+pub(super) fn tmpfs(cell: &Cell, report: &Report) -> Result<()> {
+    let Some(fix) = freed(cell, report)? else {
+        return Ok(());
+    };
+    let names_it = |left: &&Value| {
+        left["why"]
+            .as_str()
+            .is_some_and(|why| why.contains("/run/shared"))
+    };
+    let left = list(&fix, "left")?.iter().find(names_it);
+    let left = left.with_context(|| format!("nothing is left by /run/shared: {fix:#}"))?;
+    expect(left, "/dying", N_SHMEM)
+}
+
+pub(super) fn mapped(cell: &Cell, report: &Report) -> Result<()> {
+    let Some(fix) = freed(cell, report)? else {
+        return Ok(());
+    };
+    let steps = steps(&fix, "reclaim")?;
+    let (outcome, reason, n_left) = match cell.cgroup {
+        _ if can_reclaim(cell) => ("done", None, N_SHMEM),
+        Cgroup::V1 => ("withheld", Some("--allow-siblings"), N_SHMEM + N_MAPPED),
+        Cgroup::V2 => ("withheld", Some("memory.reclaim"), N_SHMEM + N_MAPPED),
+    };
+    expect(steps[0], "/outcome", outcome)?;
+    if let Some(reason) = reason {
+        let why = steps[0]["why"].as_str().unwrap_or_default();
+        ensure!(why.contains(reason), "{why:?} does not tell of {reason}");
+    }
+    let after = number(&fix, "/after")?;
+    ensure!(
+        (n_left..=n_left + MAX_BY_METADATA).contains(&after),
+        "{after} are left, expected {n_left}: {fix:#}"
+    );
+    Ok(())
+}
+
+pub(super) fn neighbour(cell: &Cell, report: &Report) -> Result<()> {
+    if freed(cell, report)?.is_none() {
+        return Ok(());
+    }
+    let number = |section, key| report.number(section, key);
+    let (before, after) = (
+        number("fix-before", "bytes")?,
+        number("fix-after", "bytes")?,
+    );
+    ensure!(before > 1 << 20, "it had {before} bytes only");
+    ensure!(
+        after * 10 >= before * 9,
+        "it had {before} bytes and has {after}"
+    );
+    if cell.cgroup == Cgroup::V1 {
+        return Ok(());
+    }
+    for (key, value) in [("low", 8192), ("inner_low", 0)] {
+        for section in ["fix-before", "fix-after"] {
+            let found = number(section, key)?;
+            ensure!(found == value, "{section}: {key} is {found}");
+        }
+    }
+    if can_reclaim(cell) {
+        was_spared(&report.section("fix-undo")?.text)?;
+    }
+    Ok(())
+}
+
+/// The undo file tells that the protection was raised, and from what.
+fn was_spared(undo: &str) -> Result<()> {
+    for (file, value) in [("memory.low", "8192"), ("inner/memory.low", "0")] {
+        let path = format!("{NEIGHBOUR}/{file}\"");
+        let line = undo.lines().find(|line| line.contains(&path));
+        let line = line.with_context(|| format!("{path} was not raised: {undo}"))?;
+        ensure!(line.contains(&format!("\"{value}\"")), "{line}");
+    }
+    Ok(())
+}
