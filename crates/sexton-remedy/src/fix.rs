@@ -110,12 +110,16 @@ impl Fix<'_> {
         if ground.stock.len() > 0 {
             steps.extend(LADDER.iter().filter_map(|rung| (rung.plan)(&ground)));
         }
-        Ok(Plan {
+        let mut plan = Plan {
             steps,
             dying: ground.stock.len(),
             advice: self.advice.clone(),
             left: Vec::new(),
-        })
+        };
+        if plan.is_empty() {
+            plan.left = leftovers(self.host, &ground.stock);
+        }
+        Ok(plan)
     }
 
     /// Does it.

@@ -77,7 +77,7 @@ fn show_plan(args: &FixArgs, plan: &Plan) -> Result<Exit> {
         }
         Format::Json => report::plan_json(&mut out, plan)?,
     }
-    Ok(match plan.steps.is_empty() {
+    Ok(match plan.steps.is_empty() && plan.dying == 0 {
         true => Exit::NothingFound,
         false => Exit::Found,
     })
