@@ -31,7 +31,7 @@ use spared::{MOST_SPARED, Spared};
 pub(crate) static RUNG: Rung = Rung { plan, climb };
 
 /// So many pages of neighbours are nothing: what a shell leaves behind.
-const NEIGHBOURS_FREE: u64 = 256;
+const NEIGHBOURS_FREE: u64 = 32;
 
 /// The most that is reclaimed in one go on v2; then we look how the node does.
 const CHUNK_BYTES: u64 = 32 << 20;

@@ -83,15 +83,16 @@ pub(super) fn tmpfs(cell: &Cell, report: &Report) -> Result<()> {
     expect(left, "/dying", N_SHMEM)
 }
 
+/// Of v1 the tests on the machine's own kernel tell, with a neighbour of megabytes: here its
+/// few pages may wait in batches of CPUs, and on 5.10 hardly any is charged to it.
 pub(super) fn mapped(cell: &Cell, report: &Report) -> Result<()> {
-    let Some(fix) = freed(cell, report)? else {
+    let Some(fix) = freed(cell, report)?.filter(|_| cell.cgroup == Cgroup::V2) else {
         return Ok(());
     };
     let steps = steps(&fix, "reclaim")?;
-    let (outcome, reason, n_left) = match cell.cgroup {
-        _ if can_reclaim(cell) => ("done", None, N_SHMEM),
-        Cgroup::V1 => ("withheld", Some("--allow-siblings"), N_SHMEM + N_MAPPED),
-        Cgroup::V2 => ("withheld", Some("memory.reclaim"), N_SHMEM + N_MAPPED),
+    let (outcome, reason, n_left) = match can_reclaim(cell) {
+        true => ("done", None, N_SHMEM),
+        false => ("withheld", Some("memory.reclaim"), N_SHMEM + N_MAPPED),
     };
     expect(steps[0], "/outcome", outcome)?;
     if let Some(reason) = reason {
@@ -107,7 +108,7 @@ pub(super) fn mapped(cell: &Cell, report: &Report) -> Result<()> {
 }
 
 pub(super) fn neighbour(cell: &Cell, report: &Report) -> Result<()> {
-    if freed(cell, report)?.is_none() {
+    if cell.cgroup == Cgroup::V1 || freed(cell, report)?.is_none() {
         return Ok(());
     }
     let number = |section, key| report.number(section, key);
@@ -120,9 +121,6 @@ pub(super) fn neighbour(cell: &Cell, report: &Report) -> Result<()> {
         after * 10 >= before * 9,
         "it had {before} bytes and has {after}"
     );
-    if cell.cgroup == Cgroup::V1 {
-        return Ok(());
-    }
     for (key, value) in [("low", 8192), ("inner_low", 0)] {
         for section in ["fix-before", "fix-after"] {
             let found = number(section, key)?;
