@@ -36,22 +36,26 @@ const HELD_BY_MEMORY: u64 = 5;
 
 fn assert_only_memory_holds(report: &Value) {
     let left = report["left"].as_array().expect("reasons");
-    let n: u64 = left.iter().filter_map(|left| left["dying"].as_u64()).sum();
-    assert!(n <= HELD_BY_MEMORY, "{report:#}");
     for left in left {
         let why = left["why"].as_str().expect("a reason");
-        assert!(
-            why.contains("not a file") || why.contains("on their way"),
-            "{report:#}"
-        );
+        let most = match why {
+            why if why.contains("metadata") => MOST_BY_METADATA,
+            why if why.contains("not a file") || why.contains("on their way") => HELD_BY_MEMORY,
+            _ => 0,
+        };
+        assert!(left["dying"].as_u64() <= Some(most), "{report:#}");
     }
 }
 
-/// A block of inodes that the filesystem's journal still needs may hold one or two.
+/// Blocks of inodes and the like that the filesystem's journal still needs: the more, the
+/// longer ago it has seen this part of the disk.
+const MOST_BY_METADATA: u64 = 8;
+
+/// Only what the filesystem's journal still needs may be left.
 fn assert_only_metadata_holds(report: &Value) {
     let left = report["left"].as_array().expect("reasons");
     let n: u64 = left.iter().filter_map(|left| left["dying"].as_u64()).sum();
-    assert!(n <= 2 && report["after"] == n, "{report:#}");
+    assert!(n <= MOST_BY_METADATA && report["after"] == n, "{report:#}");
     for left in left {
         let why = left["why"].as_str().expect("a reason");
         assert!(why.contains("metadata"), "{report:#}");
