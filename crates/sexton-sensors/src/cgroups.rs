@@ -7,9 +7,9 @@
 //! Overhead: `docs/overhead.md#cgroups`.
 
 mod book;
+mod burst;
 mod creator;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Watch, What};
@@ -18,7 +18,6 @@ use sexton_host::{Host, HostError, tracepoint};
 use sexton_model::fact::{Fact, cgroup as fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::origin::Origin;
 use sexton_model::record::{Detail, Sink};
 use sexton_model::sight::{Clarity, Sight};
 use sexton_model::subject::{Subject, SubjectKind};
@@ -27,6 +26,7 @@ use sexton_model::text::escape;
 use crate::details::{self, detail};
 use crate::{Sensor, SensorSpec, bpf};
 use book::Book;
+use burst::Burst;
 use creator::Creators;
 
 const NAME: &str = "cgroups";
@@ -56,9 +56,6 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
 /// Chosen: more than a machine of two cores can make in a second while doing anything
 /// else; five thousand took 15 to 34 ms to tell.
 const MAX_TOLD: usize = 5_000;
-
-/// Patterns of one poll that are kept apart in a burst.
-const MAX_PATTERNS: usize = 256;
 
 /// Events that one poll takes at most; the ring holds fewer.
 const MAX_DRAINED: usize = 65_536;
@@ -320,87 +317,6 @@ fn fact_of(what: What) -> &'static Fact {
     }
 }
 
-/// What came after the events that are told one by one: how many of what pattern, and of
-/// births also by whom.
-#[derive(Debug, Default)]
-struct Burst {
-    /// In the order they came.
-    rows: Vec<BurstRow>,
-    at: HashMap<BurstKey, usize>,
-}
-
-/// What is alike: what happened, the pattern (`None`: any other), and of births the name
-/// of the creator.
-type BurstKey = (What, Option<Vec<u8>>, Vec<u8>);
-
-#[derive(Debug)]
-struct BurstRow {
-    what: What,
-    pattern: Option<Vec<u8>>,
-    /// When the first was.
-    at_ns: u64,
-    n: u64,
-    /// Who made the first.
-    creator: Vec<Detail>,
-}
-
-impl Burst {
-    /// Counts an event. Says whether it is the first of its like.
-    fn add(&mut self, event: &Event) -> bool {
-        let comm = match event.what {
-            What::Born => event.comm.clone(),
-            _ => Vec::new(),
-        };
-        let mut key = (event.what, Some(Origin::of(&event.path).pattern()), comm);
-        if self.rows.len() >= MAX_PATTERNS && !self.at.contains_key(&key) {
-            key = (event.what, None, Vec::new());
-        }
-        if let Some(at) = self.at.get(&key) {
-            self.rows[*at].n += 1;
-            return false;
-        }
-        self.rows.push(BurstRow {
-            what: event.what,
-            pattern: key.1.clone(),
-            at_ns: event.at_ns,
-            n: 1,
-            creator: Vec::new(),
-        });
-        self.at.insert(key, self.rows.len() - 1);
-        true
-    }
-
-    /// Who made the one that was counted last, if it was the first of its like.
-    fn name_last(&mut self, creator: Vec<Detail>) {
-        if let Some(row) = self.rows.last_mut()
-            && row.pattern.is_some()
-        {
-            row.creator = creator;
-        }
-    }
-
-    fn tell(self, out: &mut Sink) {
-        for row in self.rows {
-            let pattern = row
-                .pattern
-                .map_or_else(|| "(others)".to_owned(), |pattern| escape(&pattern));
-            let mut details = vec![
-                detail("what", fact_of(row.what).name),
-                detail("pattern", &pattern),
-                detail("n", row.n),
-            ];
-            details.extend(row.creator);
-            let subject = Subject::new(SubjectKind::Cgroup, pattern);
-            out.event(
-                Moment::from_ns(row.at_ns),
-                &subject,
-                &fact::CGROUP_BURST,
-                details,
-            );
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
@@ -515,7 +431,7 @@ mod tests {
         };
         let n = MAX_TOLD + 1_009;
         let records = told((0..n).map(|i| event(What::Born, &letters(i))));
-        assert_eq!(records.len(), MAX_TOLD + MAX_PATTERNS + 1);
+        assert_eq!(records.len(), MAX_TOLD + burst::MAX_PATTERNS + 1);
         let counts = records
             .iter()
             .filter_map(|record| record.detail("n"))
