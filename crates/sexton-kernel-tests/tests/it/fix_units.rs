@@ -125,8 +125,8 @@ fn a_kill_at_any_moment_leaves_an_undo_file_that_works() {
             sleep 0.$i
             kill -9 $pid 2>/dev/null || true
             wait $pid || true
-            while ./sexton fix --undo --yes > /dev/null 2> trouble; do :; done
-            grep -q 'nothing to take back' trouble || cat trouble >> troubles
+            while ./sexton fix --undo --yes > told 2> trouble; do :; done
+            grep -q 'nothing to take back' trouble || cat trouble told >> troubles
         done
         sleep 1
         state > restored
@@ -141,6 +141,33 @@ fn a_kill_at_any_moment_leaves_an_undo_file_that_works() {
             active == "active" || active == "activating",
             "{unit} {active}"
         );
+    }
+}
+
+/// A socket refuses to listen for a service that runs. A fix that was killed between the two
+/// leaves just that.
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_socket_listens_again_though_its_service_runs_already() {
+    let systemd = run(r#"
+        systemctl stop churn.timer churn.service
+        sed -i 's/^ExecStart=.*/ExecStart=sleep infinity/' /usr/local/lib/systemd/system/churn.service
+        systemctl daemon-reload
+        systemctl start churn.service
+        ./sexton fix --unit churn.service --apply --yes --json > report || echo $? > code
+        systemctl unmask churn.service
+        systemctl start churn.service
+        ./sexton fix --undo --yes > undone 2>&1 || echo "left with $?" >> undone
+        sleep 1
+        state > restored
+        systemctl stop churn.socket churn.timer churn.service
+    "#);
+    let undone = systemd.read("undone").expect("it was undone");
+    assert!(!undone.contains("left with"), "{undone}");
+    for (unit, enabled, active) in states(&systemd, "restored") {
+        assert_eq!(enabled, "enabled", "{unit}");
+        let is_stopped = unit == "churn.timer";
+        assert_eq!(active != "active", is_stopped, "{unit} {active}");
     }
 }
 

@@ -228,11 +228,49 @@ pub(crate) fn start_order(unit: &str) -> u8 {
 /// Starts a unit that ran before. Not waited for unless it is a socket: a unit that loops
 /// never comes to rest.
 pub(crate) fn start_again(unit: &str) -> Result<(), RemedyError> {
-    let mut args = vec!["start".to_owned(), "--".into(), unit.to_owned()];
-    if start_order(unit) > 0 {
-        args.insert(1, "--no-block".into());
+    match start_order(unit) {
+        0 => listen_again(unit),
+        _ => start_unwaited(unit),
     }
-    systemctl(&args)
+}
+
+/// Starts a socket. Where the fix was cut short its service may run already; it then has to
+/// step aside for a moment.
+fn listen_again(socket: &str) -> Result<(), RemedyError> {
+    let listen = || systemctl(&["start".into(), "--".into(), socket.to_owned()]);
+    let Err(refused) = listen() else {
+        return Ok(());
+    };
+    let services: Vec<Unit> = triggered_by(socket)?
+        .into_iter()
+        .filter(|service| service.is_active)
+        .collect();
+    if services.is_empty() {
+        return Err(refused);
+    }
+    for service in &services {
+        systemctl(&["stop".into(), "--".into(), service.name.clone()])?;
+    }
+    let done = listen();
+    for service in &services {
+        start_unwaited(&service.name)?;
+    }
+    done
+}
+
+fn start_unwaited(unit: &str) -> Result<(), RemedyError> {
+    systemctl(&["start".into(), "--no-block".into(), "--".into(), unit.into()])
+}
+
+/// What a socket starts.
+fn triggered_by(socket: &str) -> Result<Vec<Unit>, RemedyError> {
+    let names = run(
+        SYSTEMCTL,
+        &["show", "--no-pager", "--value", "-p", "Triggers", "--", socket],
+    )?;
+    let shown = names.split_whitespace().map(Unit::show);
+    let units: Result<Vec<_>, _> = shown.collect();
+    Ok(units?.into_iter().flatten().map(|(unit, _)| unit).collect())
 }
 
 /// Has systemd read its configuration again.
