@@ -15,7 +15,7 @@ mod parts;
 mod report;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
@@ -119,10 +119,10 @@ pub(crate) fn test(cells: &Cells) -> Tally {
         Ok(cells) => cells,
         Err(error) => return failed(tally, "guest", &error),
     };
-    let sexton = match static_sexton() {
-        Ok(sexton) => sexton,
-        Err(error) => return failed(tally, "guest", &error),
-    };
+    if let Err(error) = command::run(&mut workspace::build_static_sexton()) {
+        return failed(tally, "guest", &error);
+    }
+    let sexton = workspace::static_sexton();
     let store = match parts::Store::open(&dir) {
         Ok(store) => store,
         Err(error) => {
@@ -157,30 +157,6 @@ fn not_run(cell: &Cell, error: &anyhow::Error) -> NotRun {
         need: Some(Need::Guest),
         why: format!("{error:#}"),
     }
-}
-
-/// One static binary runs in every guest. Its own target directory keeps the different
-/// flags from invalidating the ordinary build.
-fn static_sexton() -> Result<PathBuf> {
-    const TARGET: &str = "x86_64-unknown-linux-gnu";
-    let dir = workspace::target_dir().join("static");
-    let mut cargo = workspace::cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "sexton",
-        "--target",
-        TARGET,
-    ]);
-    command::run(
-        cargo
-            .env("CARGO_TARGET_DIR", &dir)
-            .env("RUSTFLAGS", "-C target-feature=+crt-static")
-            // Nobody measures in an emulator; this halves the time to link.
-            .env("CARGO_PROFILE_RELEASE_LTO", "off"),
-    )
-    .context("cannot build the static sexton")?;
-    Ok(dir.join(TARGET).join("release/sexton"))
 }
 
 fn prepare(cell: &Cell, store: &parts::Store, sexton: &Path, dir: &Path) -> Result<Machine> {

@@ -39,7 +39,7 @@ enum Step {
     Clippy,
     /// The rules the compiler cannot check
     Tidy,
-    /// The release build of sexton
+    /// The release build of sexton, static so that guests run it too
     Build,
     /// cargo test: unit, fixture, property and command-line tests
     Plain,
@@ -106,6 +106,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.not_run.extend(other.not_run);
+    }
+
     /// A step that is one check counts as one test.
     fn of_check(done: Result<()>) -> Tally {
         match done {
@@ -194,7 +200,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             "warnings",
         ]),
         Step::Tidy => Tally::of_check(tidy::check()),
-        Step::Build => Tally::of_check(command::run(&mut workspace::build_sexton())),
+        Step::Build => Tally::of_check(command::run(&mut workspace::build_static_sexton())),
         Step::Plain => {
             setup::python::prepare();
             setup::node::prepare();
@@ -216,25 +222,45 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             outcome.tally
         }
         Step::Kernel => {
-            let kernel = [
-                "test",
-                "--package",
-                "sexton-kernel-tests",
-                "--no-fail-fast",
-                "--",
-            ];
-            let args = [&kernel[..], &["--ignored", "--test-threads=1"]].concat();
             // Without these the tests that need them say so, and the others run.
-            command::run(&mut workspace::build_sexton())
+            command::run(&mut workspace::build_static_sexton())
                 .unwrap_or_else(|error| eprintln!("error: {error:#}"));
             let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
             let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
-            let outcome = cargo_test(&args, rootfs.as_slice());
-            libtest::forget_those_that_ran(ignored, &outcome.seen);
-            outcome.tally
+            let mut tally = Tally::default();
+            for args in kernel_tests() {
+                let outcome = cargo_test(&args, rootfs.as_slice());
+                libtest::forget_those_that_ran(ignored, &outcome.seen);
+                tally.add(outcome.tally);
+            }
+            tally
         }
         Step::Guest => guest::test(&selection.cells),
     }
+}
+
+/// Kernel tests that measure nothing others could disturb, and mostly wait: several of them
+/// run at once. The others count what the whole machine does, and run one by one.
+const PATIENT: &[&str] = &["containers::", "store::", "survey::", "units::"];
+
+/// The kernel tests, as arguments of two calls of cargo.
+fn kernel_tests() -> [Vec<&'static str>; 2] {
+    let all = [
+        "test",
+        "--package",
+        "sexton-kernel-tests",
+        "--no-fail-fast",
+        "--",
+        "--ignored",
+    ];
+    let but_patient = PATIENT.iter().flat_map(|name| ["--skip", name]);
+    [
+        [&all[..], &["--test-threads=3"], PATIENT].concat(),
+        all.into_iter()
+            .chain(["--test-threads=1"])
+            .chain(but_patient)
+            .collect(),
+    ]
 }
 
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
@@ -248,7 +274,7 @@ fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
 fn try_cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> Result<libtest::Outcome> {
     let mut cargo: Command = workspace::cargo(args);
     cargo.envs(folders.iter().map(|(name, folder)| (name, folder)));
-    cargo.env("SEXTON", workspace::sexton());
+    cargo.env("SEXTON", workspace::static_sexton());
     eprintln!("$ cargo {}", args.join(" "));
     let mut child = cargo
         .stdout(Stdio::piped())

@@ -259,14 +259,27 @@ fn listen_again(socket: &str) -> Result<(), RemedyError> {
 }
 
 fn start_unwaited(unit: &str) -> Result<(), RemedyError> {
-    systemctl(&["start".into(), "--no-block".into(), "--".into(), unit.into()])
+    systemctl(&[
+        "start".into(),
+        "--no-block".into(),
+        "--".into(),
+        unit.into(),
+    ])
 }
 
 /// What a socket starts.
 fn triggered_by(socket: &str) -> Result<Vec<Unit>, RemedyError> {
     let names = run(
         SYSTEMCTL,
-        &["show", "--no-pager", "--value", "-p", "Triggers", "--", socket],
+        &[
+            "show",
+            "--no-pager",
+            "--value",
+            "-p",
+            "Triggers",
+            "--",
+            socket,
+        ],
     )?;
     let shown = names.split_whitespace().map(Unit::show);
     let units: Result<Vec<_>, _> = shown.collect();
