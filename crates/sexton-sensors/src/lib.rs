@@ -20,6 +20,7 @@ mod exits;
 pub mod fuzzing;
 mod ground;
 mod host;
+mod journal;
 mod klog;
 mod napi;
 mod nics;
@@ -47,6 +48,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &cores::SPEC,
     &exits::SPEC,
     &host::SPEC,
+    &journal::SPEC,
     &klog::SPEC,
     &napi::SPEC,
     &nics::SPEC,

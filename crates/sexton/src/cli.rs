@@ -227,6 +227,9 @@ pub struct CheckArgs {
     /// Only these checks, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// What the node is for, such as kubernetes-node; told by its files if not given
+    #[arg(long, value_name = "NAME")]
+    pub shape: Option<String>,
     /// Write to this file, all at once, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
