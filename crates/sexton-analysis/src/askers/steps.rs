@@ -15,7 +15,7 @@ use crate::known;
 const IN_STEP: Duration = Duration::from_secs(3);
 
 /// A supervisor writes when it tries and when it gave up; no further from a birth than this,
-/// and no further than an eighth of the time between births.
+/// and no further than a sixth of the time between births.
 const LOG_IN_STEP: Duration = Duration::from_secs(2);
 
 /// Of the births so many must be in step.
@@ -102,7 +102,7 @@ impl<'a> Steps<'a> {
         let (first, last) = (*times.first()?, *times.last()?);
         let span = last.since(first);
         let pace = span / u32::try_from(times.len() - 1).ok()?.max(1);
-        let near = LOG_IN_STEP.min(pace / 8);
+        let near = LOG_IN_STEP.min(pace / 6);
         let is_one = |logs: &[Moment]| {
             let is_near = |at: &&Moment| logs.iter().any(|log| distance(*log, **at) <= near);
             let share = times.iter().filter(is_near).count() as f64 / times.len() as f64;
