@@ -3,18 +3,19 @@
 //! Several signs lead there, and each says how strong it is: the path of the cgroup; the
 //! process inside a scope that systemd made; the ancestry of the creator; the program that
 //! asked for a container and ended with it; the image and the name of a container; starts of
-//! a unit in step with the births. Daemons that do what they
-//! are asked are named only when nobody else can be.
+//! a unit, or what it writes to the journal, in step with the births. Daemons that do what
+//! they are asked are named only when nobody else can be.
 
 mod clients;
 mod process;
+mod steps;
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use sexton_model::fact::unit as fact;
 use sexton_model::moment::Moment;
+use sexton_model::origin::{Origin as PathOrigin, Part, Role};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::births::{Birth, Births};
@@ -22,16 +23,11 @@ use crate::case::Case;
 use crate::known;
 use crate::lives::{self, Life};
 use crate::origins::Origin;
+use crate::unit_name;
 
 use clients::Clients;
+use steps::{Step, Steps};
 pub(crate) use ways::{Sign, Way, confidence};
-
-/// A start of a unit so shortly before a birth is in step with it: docker takes a quarter
-/// of a second to run a container, a loaded one some seconds.
-const IN_STEP: Duration = Duration::from_secs(3);
-
-/// Of the births so many must be in step.
-const IN_STEP_SHARE: f64 = 0.8;
 
 /// Births that lead to one subject.
 #[derive(Debug)]
@@ -58,6 +54,9 @@ impl Asked<'_> {
     }
 }
 
+/// Who is behind something, and what leads there.
+type Found = (Subject, Vec<Sign>);
+
 /// What is known of the node to tell askers by.
 #[derive(Debug)]
 pub(crate) struct Askers<'a> {
@@ -66,7 +65,7 @@ pub(crate) struct Askers<'a> {
     images: HashMap<String, &'a str>,
     /// Units there are, and the state they were seen in; `None` when no systemd was heard.
     units: Option<BTreeMap<&'a str, &'a str>>,
-    starts: BTreeMap<&'a str, Vec<Moment>>,
+    steps: Steps<'a>,
     /// Whether all were heard who could tell who asked a daemon. Otherwise it is not accused:
     /// that nobody can be named is then our blindness.
     may_accuse_daemons: bool,
@@ -79,12 +78,7 @@ impl<'a> Askers<'a> {
             let state = record.detail("active").unwrap_or_default();
             units.insert(&record.subject.name, state);
         }
-        let mut starts: BTreeMap<&'a str, Vec<Moment>> = BTreeMap::new();
         for record in case.of(&fact::UNIT_STARTED) {
-            starts
-                .entry(&record.subject.name)
-                .or_default()
-                .push(record.at);
             units.insert(&record.subject.name, "active");
         }
         let images = origins.iter();
@@ -96,7 +90,7 @@ impl<'a> Askers<'a> {
                 .filter_map(|origin| Some((origin.pattern.clone(), origin.image?)))
                 .collect(),
             units: (!units.is_empty()).then_some(units),
-            starts,
+            steps: Steps::of(case),
             may_accuse_daemons: ["containers", "exits", "memcg", "units"]
                 .iter()
                 .all(|sensor| case.heard(sensor)),
@@ -108,13 +102,7 @@ impl<'a> Askers<'a> {
     pub(crate) fn of_births(&self, births: &Births<'a>) -> Vec<Asked<'a>> {
         let mut asked: BTreeMap<Subject, Asked<'a>> = BTreeMap::new();
         let mut unclaimed: BTreeMap<&str, Vec<Birth<'a>>> = BTreeMap::new();
-        let by_scope = scopes(&births.births);
-        let by_step = self.steps(&births.births);
-        for birth in &births.births {
-            if is_start_of_unit(birth) {
-                continue;
-            }
-            let found = self.of_birth(birth, &by_scope, &by_step);
+        for (birth, found) in self.followed(births) {
             let is_daemon = |signs: &[Sign]| signs.iter().any(|sign| sign.way == Way::Daemon);
             if !self.may_accuse_daemons && found.as_ref().is_some_and(|found| is_daemon(&found.1)) {
                 continue;
@@ -140,6 +128,43 @@ impl<'a> Askers<'a> {
         asked.into_values().collect()
     }
 
+    /// Who is behind each birth. The cgroup of a pod, and of what only holds its namespaces, is
+    /// made for the containers in it: whoever is behind those is behind it.
+    fn followed<'b>(&self, births: &'b Births<'a>) -> Vec<(&'b Birth<'a>, Option<Found>)> {
+        let by_scope = scopes(&births.births);
+        let by_step = self.steps(&births.births);
+        let own = births
+            .births
+            .iter()
+            .filter(|birth| !is_start_of_unit(birth));
+        let mut all: Vec<(&Birth<'a>, Option<Found>)> = own
+            .map(|birth| (birth, self.of_birth(birth, &by_scope, &by_step)))
+            .collect();
+        let mut of_pods: BTreeMap<String, Found> = BTreeMap::new();
+        for (birth, found) in &all {
+            let is_work = birth.container.is_some() && !self.is_pause(birth);
+            let is_named = |found: &&Found| found.1.iter().all(|sign| sign.way != Way::Daemon);
+            let pod = pod_of(birth.path).filter(|_| is_work);
+            if let Some((pod, found)) = pod.zip(found.as_ref().filter(is_named)) {
+                of_pods.entry(pod).or_insert_with(|| found.clone());
+            }
+        }
+        for (birth, found) in &mut all {
+            let is_work = birth.container.is_some() && !self.is_pause(birth);
+            let of_pod = pod_of(birth.path).filter(|_| !is_work);
+            if let Some(of_pod) = of_pod.and_then(|pod| of_pods.get(&pod)) {
+                *found = Some(of_pod.clone());
+            }
+        }
+        all
+    }
+
+    /// Whether it only holds the namespaces of a pod.
+    fn is_pause(&self, birth: &Birth<'_>) -> bool {
+        let image = self.image(birth).map(known::plain_image);
+        image.is_some_and(|image| image.rsplit('/').next() == Some("pause"))
+    }
+
     fn add(
         &self,
         asked: &mut BTreeMap<Subject, Asked<'a>>,
@@ -163,14 +188,17 @@ impl<'a> Askers<'a> {
         &self,
         birth: &Birth<'a>,
         by_scope: &HashMap<&str, (&'a str, &'a str)>,
-        by_step: &BTreeMap<&str, &'a str>,
-    ) -> Option<(Subject, Vec<Sign>)> {
+        by_step: &BTreeMap<&str, (&'a str, Step)>,
+    ) -> Option<Found> {
         let unit_subject = |unit: &str| Subject::new(SubjectKind::Unit, unit);
-        if let Some(unit) = birth
-            .unit
-            .filter(|unit| !known::is_between(unit) && is_below(birth.path, unit))
-        {
-            return Some((unit_subject(unit), vec![Sign::path(unit)]));
+        let unit = birth.unit.as_deref();
+        if let Some(unit) = unit.filter(|unit| !known::is_between(unit)) {
+            if is_below(birth.path, unit) {
+                return Some((unit_subject(unit), vec![Sign::path(unit)]));
+            }
+            if unit_name::is_of_user(unit) {
+                return Some((unit_subject(unit), vec![Sign::own(unit)]));
+            }
         }
         if let Some((unit, comm)) = by_scope.get(birth.pattern.as_str()) {
             return Some((unit_subject(unit), vec![Sign::scope(unit, comm)]));
@@ -182,12 +210,12 @@ impl<'a> Askers<'a> {
                 return found;
             }
         }
-        match birth.creator_unit {
+        match birth.creator_unit.as_deref() {
             Some(unit) if !known::is_between(unit) => {
                 Some((unit_subject(unit), vec![Sign::ancestry(birth, unit)]))
             }
             Some(daemon) => Some(match by_step.get(birth.pattern.as_str()) {
-                Some(unit) => (unit_subject(unit), vec![Sign::in_step(unit)]),
+                Some((unit, step)) => (unit_subject(unit), vec![Sign::in_step(unit, *step)]),
                 None => (unit_subject(daemon), vec![Sign::daemon(birth, daemon)]),
             }),
             None => None,
@@ -195,11 +223,7 @@ impl<'a> Askers<'a> {
     }
 
     /// Who is behind containers, by client, image, name and starts in step.
-    pub(crate) fn of_containers(
-        &self,
-        image: Option<&str>,
-        lives: &[&Life<'a>],
-    ) -> Option<(Subject, Vec<Sign>)> {
+    pub(crate) fn of_containers(&self, image: Option<&str>, lives: &[&Life<'a>]) -> Option<Found> {
         let name = lives.iter().find_map(|life| life.name);
         let mut found: BTreeMap<&str, Vec<Sign>> = BTreeMap::new();
         if let Some(known) = known::by_container(image, name)
@@ -223,8 +247,13 @@ impl<'a> Askers<'a> {
                 .push(Sign::client(unit, comm));
         }
         let times: Vec<Moment> = lives.iter().filter_map(|life| life.started).collect();
-        if let Some(unit) = self.in_step(&times) {
-            found.entry(unit).or_default().push(Sign::in_step(unit));
+        for (unit, step) in self.steps.with(&times) {
+            if self.may_be(unit) {
+                found
+                    .entry(unit)
+                    .or_default()
+                    .push(Sign::in_step(unit, step));
+            }
         }
         let best = found
             .into_iter()
@@ -287,40 +316,15 @@ impl<'a> Askers<'a> {
         found
     }
 
-    /// The unit that was started each time something was born.
-    fn in_step(&self, times: &[Moment]) -> Option<&'a str> {
-        if times.len() < 3 {
-            return None;
-        }
-        let share = |starts: &[Moment]| {
-            let is_near = |at: &&Moment| {
-                let last = starts.partition_point(|start| start <= *at);
-                last > 0 && at.since(starts[last - 1]) <= IN_STEP
-            };
-            times.iter().filter(is_near).count() as f64 / times.len() as f64
-        };
-        let fitting = self.starts.iter().filter(|(unit, starts)| {
-            starts.len() >= 3
-                && starts.len() <= 2 * times.len() + 1
-                && !known::is_between(unit)
-                && unit.ends_with(".service")
-        });
-        fitting
-            .map(|(unit, starts)| (share(starts), *unit))
-            .filter(|(share, _)| *share >= IN_STEP_SHARE)
-            .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
-            .map(|(_, unit)| unit)
-    }
-
     /// Units in step with the births of each pattern.
-    fn steps<'b>(&self, births: &'b [Birth<'a>]) -> BTreeMap<&'b str, &'a str> {
+    fn steps<'b>(&self, births: &'b [Birth<'a>]) -> BTreeMap<&'b str, (&'a str, Step)> {
         let mut times: BTreeMap<&'b str, Vec<Moment>> = BTreeMap::new();
         for birth in births {
             times.entry(&birth.pattern).or_default().push(birth.at);
         }
         times
             .into_iter()
-            .filter_map(|(pattern, times)| Some((pattern, self.in_step(&times)?)))
+            .filter_map(|(pattern, times)| Some((pattern, *self.steps.with(&times).first()?)))
             .collect()
     }
 
@@ -339,21 +343,34 @@ impl<'a> Askers<'a> {
 
 /// Whether a path lies below the directory of a unit.
 fn is_below(path: &str, unit: &str) -> bool {
+    let unit = unit_name::own(unit);
     path.rsplit_once('/')
         .is_some_and(|(above, _)| above.split('/').any(|part| part == unit))
 }
 
+/// The path of the pod that a path is, or lies in.
+fn pod_of(path: &str) -> Option<String> {
+    let origin = PathOrigin::of(path.as_bytes());
+    let is_pod = |part: &Part<'_>| matches!(part.role, Role::Pod(_));
+    let last = origin.parts().iter().rposition(is_pod)?;
+    let parts: Vec<&str> = path.split('/').take(last + 1).collect();
+    Some(parts.join("/"))
+}
+
 /// Whether systemd made the directory of a unit that has a name of its own: it was started.
 /// Scopes and units with a number are made for somebody.
-fn is_start_of_unit(birth: &Birth<'_>) -> bool {
+/// Those of a user's own manager are told by nobody else.
+pub(crate) fn is_start_of_unit(birth: &Birth<'_>) -> bool {
     let last = birth.pattern.rsplit('/').next().unwrap_or_default();
     let is_systemd = birth
         .makers
         .first()
         .is_some_and(|maker| maker.comm == "systemd");
-    let is_unit = birth.unit.is_some() && !is_below(birth.path, birth.unit.unwrap_or_default());
+    let unit = birth.unit.as_deref();
+    let is_unit = unit.is_some_and(|unit| !is_below(birth.path, unit));
+    let is_of_user = unit.is_some_and(unit_name::is_of_user) && !last.ends_with(".scope");
     let is_slice = last.ends_with(".slice");
-    is_systemd && ((is_unit && !last.contains('<')) || is_slice)
+    is_systemd && ((is_unit && !is_of_user && !last.contains('<')) || is_slice)
 }
 
 /// Who asked for the scopes of each pattern: what is known of one holds for all alike.

@@ -10,6 +10,7 @@ use sexton_model::record::Record;
 use sexton_model::text::escape;
 
 use crate::case::Case;
+use crate::unit_name;
 
 /// What was removed so shortly before the end may yet be released: the kernel does that
 /// in its own time, by RCU and work queues.
@@ -31,14 +32,14 @@ pub(crate) struct Birth<'a> {
     /// The path, or of a burst the pattern.
     pub(crate) path: &'a str,
     pub(crate) pattern: String,
-    /// The unit that the path tells.
-    pub(crate) unit: Option<&'a str>,
+    /// The unit that the path tells; one of a user's own manager is told with it.
+    pub(crate) unit: Option<String>,
     /// The container that the path tells.
     pub(crate) container: Option<&'a str>,
     /// Who made it and what is above, nearest first.
     pub(crate) makers: Vec<Task<'a>>,
     /// The unit of the maker, or of the nearest above it that has one.
-    pub(crate) creator_unit: Option<&'a str>,
+    pub(crate) creator_unit: Option<String>,
     /// Of a scope: the unit of the process that asked for it, and its name.
     pub(crate) asker: Option<(&'a str, &'a str)>,
 }
@@ -114,12 +115,21 @@ fn born<'a>(record: &'a Record) -> Birth<'a> {
         n,
         path,
         pattern: escape(&origin.pattern()),
-        unit: record.detail("unit").or_else(|| origin.host_unit()),
+        unit: unit_name::of_path(path).or_else(|| Some(record.detail("unit")?.to_owned())),
         container: record.detail("container"),
         makers,
-        creator_unit: record.detail("creator_unit"),
+        creator_unit: creator_unit(record),
         asker: record.detail("asker_unit").zip(record.detail("asker_comm")),
     }
+}
+
+/// The unit of the maker. Its own cgroup tells whether that is one of a user's manager.
+fn creator_unit(record: &Record) -> Option<String> {
+    let told = record.detail("creator_unit")?;
+    let by_path = record.detail("creator_cgroup").and_then(unit_name::of_path);
+    by_path
+        .filter(|unit| unit_name::own(unit) == told)
+        .or_else(|| Some(told.to_owned()))
 }
 
 /// `bash[812]`

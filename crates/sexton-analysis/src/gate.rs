@@ -4,6 +4,7 @@
 //! closer. What could not be counted is unknown, never a pass.
 
 mod checks;
+mod count;
 mod policy;
 
 use sexton_model::gap::Gap;
@@ -18,44 +19,15 @@ pub struct Seen<'a> {
     pub memory: &'a Tally,
     /// Units, or why they could not be seen.
     pub units: Result<&'a UnitSurvey, &'a Gap>,
-    /// What sensors of containers, network devices and the kernel's log said.
+    /// What was said of containers, network devices, the kernel's log and files of units.
     pub records: &'a dyn Timeline,
     /// Container runtimes that are here and that no sensor asks.
     pub other_runtimes: &'a [&'a str],
-    /// Units that this shape of node has no use for, or why that could not be told; `None`
-    /// when nobody looked, and then there is no such check.
-    pub unwanted: Option<Result<&'a [String], &'a Gap>>,
 }
-
-/// Makes one check.
-type Make = fn(&Seen<'_>, &GatePolicy) -> Option<Check>;
-
-/// All checks there are: their limit, and how each is made.
-static CHECKS: &[(&Limit, Make)] = &[
-    (&checks::MEMORY_CGROUPS, |seen, policy| {
-        Some(checks::memory_cgroups(seen, policy))
-    }),
-    (&checks::PER_LIVE, |seen, policy| {
-        Some(checks::memory_cgroups_per_live(seen, policy))
-    }),
-    (&checks::FAILED_UNITS, |seen, policy| {
-        Some(checks::failed_units(seen, policy))
-    }),
-    (&checks::RESTARTS, |seen, policy| {
-        Some(checks::restarts_per_hour(seen, policy))
-    }),
-    (&checks::YOUNG_CONTAINERS, |seen, policy| {
-        Some(checks::young_containers(seen, policy))
-    }),
-    (&checks::UNWANTED_UNITS, checks::unwanted_units),
-    (&checks::NIC_RESETS, |seen, policy| {
-        Some(checks::nic_resets(seen, policy))
-    }),
-];
 
 /// The limits of all checks.
 pub fn limits() -> impl Iterator<Item = &'static Limit> {
-    CHECKS.iter().map(|(limit, _)| *limit)
+    checks::CHECKS.iter().map(|check| &check.limit)
 }
 
 /// How many live memory cgroups need to be counted at most, when there are so many in all.
@@ -65,10 +37,10 @@ pub fn enough_live(total: u64, policy: &GatePolicy) -> u64 {
 
 /// Makes every check that the policy wants; of these only some, when they are named.
 pub fn judge(seen: &Seen<'_>, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
-    CHECKS
+    checks::CHECKS
         .iter()
-        .filter(|(limit, _)| only.is_empty() || only.iter().any(|name| name == limit.name))
-        .filter(|(limit, _)| !policy.skips(limit))
-        .filter_map(|(_, make)| make(seen, policy))
+        .filter(|check| only.is_empty() || only.iter().any(|name| name == check.limit.name))
+        .filter(|check| !policy.skips(&check.limit))
+        .map(|check| (check.count)(seen, policy).against(&check.limit, policy))
         .collect()
 }

@@ -12,6 +12,7 @@ const FILE: &str = include_str!("../../../signatures/askers.toml");
 struct File {
     between: Vec<String>,
     client: Vec<String>,
+    follower: Vec<String>,
     asker: Vec<Known>,
 }
 
@@ -31,12 +32,18 @@ static KNOWN: LazyLock<File> = LazyLock::new(|| toml::from_str(FILE).unwrap_or_d
 
 /// Whether a unit or a process only does what others ask of it.
 pub(crate) fn is_between(name: &str) -> bool {
+    let name = crate::unit_name::own(name);
     KNOWN.between.iter().any(|known| known == name)
 }
 
 /// Whether a process of that name asks a daemon for a container and waits for it.
 pub(crate) fn is_client(name: &str) -> bool {
     KNOWN.client.iter().any(|known| known == name)
+}
+
+/// Whether a unit writes to the journal because containers come and go.
+pub(crate) fn is_follower(name: &str) -> bool {
+    KNOWN.follower.iter().any(|known| known == name)
 }
 
 /// The unit that runs containers of that image or name.

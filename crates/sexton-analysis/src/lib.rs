@@ -38,6 +38,7 @@ mod story;
 mod testing;
 mod trend;
 pub mod unit_files;
+mod unit_name;
 mod verdict;
 mod walks;
 

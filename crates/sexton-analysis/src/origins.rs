@@ -7,6 +7,7 @@ use sexton_model::subject::Subject;
 
 use crate::births::pattern_of;
 use crate::case::Case;
+use crate::unit_name;
 
 /// A file, or files alike, that pin dying ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) struct Origin<'a> {
     /// The pattern that births of the same have.
     pub(crate) pattern: String,
     pub(crate) kind: &'a str,
-    pub(crate) unit: Option<&'a str>,
+    pub(crate) unit: Option<String>,
     pub(crate) image: Option<&'a str>,
     pub(crate) live: u64,
     pub(crate) dying: u64,
@@ -73,7 +74,7 @@ fn origin<'a>(subject: &'a Subject, record: &'a Record, points: Vec<(Moment, f64
         at: record.at,
         pattern: pattern_of(record.detail("example").unwrap_or(&subject.name)),
         kind: record.detail("kind").unwrap_or_default(),
-        unit: record.detail("unit"),
+        unit: unit(record),
         image: record.detail("image"),
         live: count("live"),
         dying: count("dying"),
@@ -88,6 +89,15 @@ fn origin<'a>(subject: &'a Subject, record: &'a Record, points: Vec<(Moment, f64
             .collect(),
         points,
     }
+}
+
+/// The unit that the path tells; one of a user's own manager is told with it.
+fn unit(record: &Record) -> Option<String> {
+    let told = record.detail("unit")?;
+    let by_path = record.detail("example").and_then(unit_name::of_path);
+    by_path
+        .filter(|unit| unit_name::own(unit) == told)
+        .or_else(|| Some(told.to_owned()))
 }
 
 fn number(record: &Record, key: &str) -> Option<u64> {

@@ -93,6 +93,13 @@ impl Reader<'_> {
         number.ok_or_else(|| self.wrong(value, format!("{} should be a number", name.get_ref())))
     }
 
+    fn text(&self, (name, value): Entry<'_, '_>) -> Result<String, PolicyFileError> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            _ => Err(self.wrong(value, format!("{} should be a text", name.get_ref()))),
+        }
+    }
+
     fn texts(&self, (name, value): Entry<'_, '_>) -> Result<Vec<String>, PolicyFileError> {
         let texts = match value.get_ref() {
             DeValue::Array(array) => array
@@ -131,6 +138,7 @@ impl Reader<'_> {
                         policy.skipped.insert(known.name);
                     }
                 }
+                "shape" => policy.shape = Some(self.text((name, value))?),
                 "ignore_units" => policy.ignored_units.extend(self.texts((name, value))?),
                 other => self.limit((name, value), other, policy)?,
             }
@@ -170,7 +178,7 @@ mod tests {
     fn a_policy_is_read() {
         let text = "[rules.MCG003]\nmost = 7\n[check]\nmemory_cgroups = 2_000\n\
                     memory_cgroups_per_live = 2.5\nskip = [\"nic_resets\"]\n\
-                    ignore_units = [\"a.service\"]\n";
+                    ignore_units = [\"a.service\"]\nshape = \"docker-host\"\n";
         let file = PolicyFile::parse(text).expect("it makes sense");
         let mut rules = Policy::default();
         rules.set("MCG003", "most", 7.0).expect("in range");
@@ -179,7 +187,32 @@ mod tests {
         assert_eq!(file.gate.limits["memory_cgroups_per_live"], 2.5);
         assert!(file.gate.is_skipped("nic_resets"));
         assert!(file.gate.ignores_unit("a.service"));
+        assert_eq!(file.gate.shape.as_deref(), Some("docker-host"));
         assert_eq!(PolicyFile::parse(""), Ok(PolicyFile::default()));
+    }
+
+    /// Whatever a judgement depends on can be set by whoever owns the node.
+    #[test]
+    fn every_threshold_and_limit_can_be_set() {
+        for rule in crate::rules::RULES {
+            for threshold in rule.thresholds {
+                assert_eq!(threshold.rule, rule.code, "{}", threshold.name);
+                assert!(threshold.why.len() > 30, "{}: why", threshold.name);
+                let (code, name) = (rule.code, threshold.name);
+                let text = format!("[rules.{code}]\n{name} = {:?}\n", threshold.range.1);
+                let file = PolicyFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+                assert_eq!(
+                    file.rules.limit(threshold),
+                    threshold.range.1,
+                    "{code}.{name}"
+                );
+            }
+        }
+        for limit in gate::limits() {
+            let text = format!("[check]\n{} = {:?}\n", limit.name, limit.range.1);
+            let file = PolicyFile::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(file.gate.limit(limit), limit.range.1, "{}", limit.name);
+        }
     }
 
     #[test]
@@ -198,6 +231,7 @@ mod tests {
             ("[check]\n\n\nfailed_units = -1\n", 4, "out of range"),
             ("[check]\nskip = [\"all\"]\n", 2, "there is no check all"),
             ("[check]\nskip = \"nic_resets\"\n", 2, "list of texts"),
+            ("[check]\nshape = 3\n", 2, "should be a text"),
             ("[check]\nfailed_units = nan\n", 2, "out of range"),
             ("[check]\nfailed_units = = 1\n", 2, ""),
         ] {

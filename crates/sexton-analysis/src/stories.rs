@@ -8,6 +8,8 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::testing::{Churn, Watch, at, births, census, container_id, lives};
 
+mod unseen;
+
 const FROM: u64 = 2_000_000;
 const ECS: &str = "amazon/amazon-ecs-agent:latest";
 

@@ -17,6 +17,7 @@ mod targets {
     pub(crate) mod ethtool;
     pub(crate) mod folded;
     pub(crate) mod image;
+    pub(crate) mod journal;
     pub(crate) mod klog;
     pub(crate) mod mounts;
     pub(crate) mod oci_manifest;
@@ -33,9 +34,9 @@ mod targets {
 }
 
 use targets::{
-    bundle_json, cgroup_path, container_api, dbus, elf, ethtool, folded, image, klog, mounts,
-    oci_manifest, packed, partition_table, perf_data, perf_script, proc_files, runtime_state,
-    segment, tar_layer, unit_file, wal,
+    bundle_json, cgroup_path, container_api, dbus, elf, ethtool, folded, image, journal, klog,
+    mounts, oci_manifest, packed, partition_table, perf_data, perf_script, proc_files,
+    runtime_state, segment, tar_layer, unit_file, wal,
 };
 
 /// One parser.
@@ -57,6 +58,7 @@ pub static TARGETS: &[Target] = &[
     ethtool::TARGET,
     folded::TARGET,
     image::TARGET,
+    journal::TARGET,
     klog::TARGET,
     mounts::TARGET,
     oci_manifest::TARGET,

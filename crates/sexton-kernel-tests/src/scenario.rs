@@ -39,15 +39,30 @@ pub struct Judged {
 impl Judged {
     /// Boots a systemd with these units and runs the job, which calls `judge` once.
     pub fn of(units: &[(&str, &str)], job: &str) -> Result<Self> {
-        let binary = sexton::binary().context("SEXTON names no binary")?;
-        let binary = binary.to_str().context("a plain path")?;
-        let job = format!("{BEGIN}\n{job}");
-        let systemd = Systemd::run(units, &[binary], &job, LIMIT)?;
+        let systemd = Self::job(units, job)?;
         let text = systemd.read("verdict")?;
         let trouble = systemd.read("trouble")?;
         let verdict = serde_json::from_str(&text)
             .with_context(|| format!("no judgement: {text:?} {trouble:?}"))?;
         Ok(Self { systemd, verdict })
+    }
+
+    /// The same with a job that judges nothing, or in its own way.
+    pub fn job(units: &[(&str, &str)], job: &str) -> Result<Systemd> {
+        let binary = sexton::binary().context("SEXTON names no binary")?;
+        let binary = binary.to_str().context("a plain path")?;
+        Systemd::run(units, &[binary], &format!("{BEGIN}\n{job}"), LIMIT)
+    }
+
+    /// What a finding says for and against itself, one line each.
+    pub fn evidence(&self, id: &str) -> String {
+        let findings = self.verdict["findings"].as_array();
+        let mut findings = findings.into_iter().flatten();
+        let found = findings.find(|finding| finding["id"] == id);
+        let evidence = found.and_then(|found| found["evidence"].as_array());
+        let texts = evidence.into_iter().flatten();
+        let texts: Vec<&str> = texts.filter_map(|one| one["text"].as_str()).collect();
+        texts.join("\n")
     }
 
     /// `cause-found` and so on.

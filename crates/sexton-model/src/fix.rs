@@ -16,6 +16,8 @@ pub struct PlannedStep {
     pub predicted: Option<u64>,
     /// Why it will not be carried out, and what would allow it.
     pub withheld: Option<String>,
+    /// What of it will not be carried out while the rest is, why, and what would allow it.
+    pub except: Option<String>,
 }
 
 /// What is planned.
@@ -103,6 +105,8 @@ pub struct StepReport {
     pub title: String,
     /// How it ended.
     pub outcome: StepOutcome,
+    /// What of it was not carried out while the rest was, and why.
+    pub except: Option<String>,
     /// Dying cgroups that it was to free.
     pub predicted: Option<u64>,
     /// Dying cgroups before it; `None` where they were not counted.

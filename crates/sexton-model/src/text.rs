@@ -39,6 +39,27 @@ pub fn escape(bytes: &[u8]) -> String {
     shown
 }
 
+/// Shows a name as one word of a command that people copy into a shell. Names of units,
+/// images and cgroups are chosen by others: `a;reboot.service` is one.
+///
+/// ```
+/// use sexton_model::text::shell_word;
+///
+/// assert_eq!(shell_word("ecs.service"), "ecs.service");
+/// assert_eq!(shell_word("a;reboot.service"), "'a;reboot.service'");
+/// assert_eq!(shell_word("it's"), r"'it'\''s'");
+/// ```
+pub fn shell_word(name: &str) -> String {
+    let is_harmless = |c: char| {
+        c.is_ascii_alphanumeric()
+            || matches!(c, '@' | '%' | '+' | ':' | ',' | '.' | '/' | '_' | '-')
+    };
+    match !name.is_empty() && name.chars().all(is_harmless) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
+}
+
 /// Gives back the bytes that [`escape`] was given.
 ///
 /// Text that `escape` did not write is taken as it stands: a backslash that is

@@ -163,6 +163,7 @@ impl Fix<'_> {
             report.steps.push(StepReport {
                 title,
                 outcome,
+                except: None,
                 predicted: None,
                 before: None,
                 after: None,
@@ -237,6 +238,7 @@ impl Fix<'_> {
         Ok(Some(StepReport {
             title: planned.title,
             outcome,
+            except: planned.except,
             predicted: planned.predicted,
             before: Some(before),
             after: Some(after),
@@ -316,6 +318,7 @@ fn withheld(why: &str) -> StepReport {
     StepReport {
         title: "purge what it left".into(),
         outcome: StepOutcome::Withheld(why.into()),
+        except: None,
         predicted: None,
         before: None,
         after: None,

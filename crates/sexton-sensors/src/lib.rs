@@ -5,6 +5,7 @@
 //! sensor cannot see is a gap, never a default.
 
 pub mod memcg;
+pub mod numa_stat;
 pub mod stacks;
 pub mod unit_files;
 pub mod units;
@@ -20,6 +21,7 @@ mod exits;
 pub mod fuzzing;
 mod ground;
 mod host;
+mod journal;
 mod klog;
 mod napi;
 mod nics;
@@ -47,6 +49,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &cores::SPEC,
     &exits::SPEC,
     &host::SPEC,
+    &journal::SPEC,
     &klog::SPEC,
     &napi::SPEC,
     &nics::SPEC,
@@ -56,6 +59,9 @@ pub static SENSORS: &[&SensorSpec] = &[
     &unit_files::SPEC,
     &units::SPEC,
 ];
+
+/// Sensors that are put to work only when somebody asks for them by name.
+pub static ON_REQUEST: &[&SensorSpec] = &[&numa_stat::SPEC];
 
 /// What a sensor is.
 pub struct SensorSpec {

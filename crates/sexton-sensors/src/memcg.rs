@@ -27,6 +27,7 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec, bpf};
 
+pub(crate) use reads::{numa_file, time_numa_stat};
 pub use tally::tally;
 
 pub(crate) const NAME: &str = "memcg";

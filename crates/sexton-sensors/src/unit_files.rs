@@ -9,10 +9,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sexton_host::Host;
+use sexton_host::{Host, clock};
 use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
 use sexton_model::gap::{Gap, Why};
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::{Detail, Record, Sink};
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_units::lore::Lore;
@@ -22,7 +22,8 @@ use sexton_units::survey::{Survey, Surveyed};
 
 use crate::{Sensor, SensorSpec};
 
-const NAME: &str = "unit_files";
+/// The name of the sensor.
+pub const NAME: &str = "unit_files";
 
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
@@ -73,6 +74,19 @@ impl Sensor for UnitFiles {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         tell(&Survey::take(host.root(), &self.lore, None), out);
     }
+}
+
+/// Once and quickly, for who only asks whether units are of use: a shape that is given is not
+/// detected; who owns the files and what keeps units from starting is left out.
+pub fn of_use(host: &Host, lore: &Lore, shape: Option<&str>) -> Vec<Record> {
+    let mut out = Sink::new(NAME, clock::now());
+    if is_there(host) {
+        tell(&Survey::of_use(host.root(), lore, shape), &mut out);
+    } else {
+        let gap = Gap::new(NAME, Why::Unsupported, NO_SYSTEMD);
+        out.gap(&Subject::node(), gap);
+    }
+    out.into_records()
 }
 
 /// Puts what a survey found into records.

@@ -91,24 +91,46 @@ pub struct Survey {
     pub gaps: Vec<String>,
 }
 
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// At everything.
+    All,
+    /// At what tells whether units are of use.
+    Use,
+}
+
 impl Survey {
     /// Looks at everything. A shape that is given is not detected.
     pub fn take(root: &dyn Root, lore: &Lore, given: Option<&str>) -> Self {
+        Self::look(root, lore, given, Depth::All)
+    }
+
+    /// Looks only at what tells whether units are of use. Who owns their files and what keeps
+    /// them from starting stays unknown: that takes a thousand files more.
+    pub fn of_use(root: &dyn Root, lore: &Lore, given: Option<&str>) -> Self {
+        Self::look(root, lore, given, Depth::Use)
+    }
+
+    fn look(root: &dyn Root, lore: &Lore, given: Option<&str>, depth: Depth) -> Self {
         let mut tree = Tree::new(root);
         let set = UnitSet::read(&mut tree);
         let graph = Graph::of(&set);
-        let files: Vec<PathBuf> = set
-            .iter()
-            .flat_map(|unit| [unit.file.clone(), unit.path.clone()])
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let files: BTreeSet<PathBuf> = match depth {
+            Depth::All => set
+                .iter()
+                .flat_map(|unit| [unit.file.clone(), unit.path.clone()])
+                .collect(),
+            Depth::Use => BTreeSet::new(),
+        };
+        let files: Vec<PathBuf> = files.into_iter().collect();
         let packages = Packages::read(&mut tree, &files);
         let mut site = Site {
             root,
             set: &set,
             packages: &packages,
             family: Vec::new(),
+            depth,
         };
         let shape = match given {
             Some(name) => Some((name.to_owned(), "it was given".to_owned())),
@@ -167,6 +189,7 @@ struct Site<'a> {
     set: &'a UnitSet,
     packages: &'a Packages,
     family: Vec<String>,
+    depth: Depth,
 }
 
 impl Site<'_> {
@@ -180,7 +203,10 @@ impl Site<'_> {
             .or_else(|| self.packages.owner(&unit.path));
         let is_on = is_reached || unit.state.is_enabled();
         // Looking for programs costs, and of what is off nobody asks.
-        let hindrance = is_on.then(|| self.set.hindrance(self.root, unit)).flatten();
+        let is_asked = is_on && self.depth == Depth::All;
+        let hindrance = is_asked
+            .then(|| self.set.hindrance(self.root, unit))
+            .flatten();
         let role = shape.and_then(|shape| lore.role(shape, &unit.name));
         let role = role.or_else(|| lore.role("base", &unit.name));
         Surveyed {

@@ -227,6 +227,9 @@ pub struct CheckArgs {
     /// Only these checks, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub only: Vec<String>,
+    /// What the node is for, such as kubernetes-node; told by its files if not given
+    #[arg(long, value_name = "NAME")]
+    pub shape: Option<String>,
     /// Write to this file, all at once, instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -257,6 +260,10 @@ pub struct DiagnoseArgs {
     /// Thresholds of this fleet, in TOML: `[rules.MCG001]` and its names
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Also take the time of one read of memory.numa_stat. Danger: before Linux 5.8 with
+    /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
+    #[arg(long, conflicts_with = "from")]
+    pub ask_numa_stat: bool,
     /// How to write the judgement.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
@@ -321,6 +328,10 @@ pub struct RecordArgs {
     /// Poll a sensor on another beat: cores=50ms
     #[arg(long, value_name = "NAME=TIME", value_parser = beat)]
     pub every: Vec<(String, Duration)>,
+    /// Also take the time of one read of memory.numa_stat. Danger: before Linux 5.8 with
+    /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
+    #[arg(long)]
+    pub ask_numa_stat: bool,
 }
 
 /// Reads a rate of samples.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use sexton_model::finding::{Confidence, Evidence};
 
+use super::steps::Step;
 use crate::births::Birth;
 use crate::known::Known;
 
@@ -28,6 +29,8 @@ pub(crate) enum Way {
     Name,
     /// The unit was started each time.
     InStep,
+    /// The unit wrote to the journal each time.
+    Writes,
     /// Nobody made them all; they are alike.
     Pattern,
     /// A daemon made it, and nobody can be named who asked.
@@ -44,7 +47,7 @@ impl Way {
             Self::Signature => 80,
             Self::Pod => 75,
             Self::Name | Self::InStep => 60,
-            Self::Pattern => 55,
+            Self::Writes | Self::Pattern => 55,
             Self::Daemon => 50,
         }
     }
@@ -74,6 +77,11 @@ impl Sign {
 
     pub(crate) fn path(unit: &str) -> Self {
         let text = format!("by path: they lie inside the cgroup of {unit}");
+        Self::new(Way::Path, "cgroups: path", text)
+    }
+
+    pub(super) fn own(unit: &str) -> Self {
+        let text = format!("by path: each is the cgroup of {unit} itself, made anew at a start");
         Self::new(Way::Path, "cgroups: path", text)
     }
 
@@ -131,9 +139,23 @@ impl Sign {
         Self::new(Way::Name, "containers, units", text)
     }
 
-    pub(super) fn in_step(unit: &str) -> Self {
-        let text = format!("by time: {unit} was started within 3 s before at least 80 % of them");
-        Self::new(Way::InStep, "units: starts", text)
+    pub(super) fn in_step(unit: &str, step: Step) -> Self {
+        match step {
+            Step::Starts => {
+                let text =
+                    format!("by time: {unit} was started within 3 s before at least 80 % of them");
+                Self::new(Way::InStep, "units: starts", text)
+            }
+            Step::Writes => {
+                let text = format!(
+                    "by its log: {unit} wrote to the journal at 80 % of them at least, no other \
+                     unit did, and it is silent for half of the time at least"
+                );
+                let mut sign = Self::new(Way::Writes, "journal: entries", text);
+                sign.missing = Some("whether it asks for them or only follows them");
+                sign
+            }
+        }
     }
 
     pub(super) fn pod(pod: &str) -> Self {
@@ -150,8 +172,9 @@ impl Sign {
             .collect();
         let text = format!("made by {}, in {daemon}", names.join(" < "));
         let mut sign = Self::new(Way::Daemon, "cgroups: creator's ancestry", text);
-        sign.missing =
-            Some("who asked it to: neither client, image, name nor starts in step lead to a unit");
+        sign.missing = Some(
+            "who asked it to: neither client, image, name, starts nor log in step lead to a unit",
+        );
         sign
     }
 

@@ -25,6 +25,8 @@ pub struct GatePolicy {
     pub(crate) limits: BTreeMap<&'static str, f64>,
     pub(crate) skipped: BTreeSet<&'static str>,
     pub(crate) ignored_units: BTreeSet<String>,
+    /// What the node is for, where that is not to be told by its files.
+    pub shape: Option<String>,
 }
 
 impl GatePolicy {

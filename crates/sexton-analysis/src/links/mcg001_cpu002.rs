@@ -14,6 +14,7 @@ use super::{LinkRule, Meeting};
 use crate::case::Case;
 use crate::figures::{count, percent, time_ns};
 use crate::readers::sightings;
+use crate::rules::cpu002_reader::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
 use crate::walks::{Does, Seen};
 
 pub(super) static LINK: LinkRule = LinkRule {
@@ -21,18 +22,6 @@ pub(super) static LINK: LinkRule = LinkRule {
     effect: "CPU002",
     meet,
 };
-
-/// A read is slow when it takes so many times as long as that of a leaf...
-///
-/// Chosen: on 5.4 it is 190 times at 1,000 dying ones, on 5.10 to 6.18 at most 2 at 65,000;
-/// 222 live cgroups alone make it 25 on 5.4.
-const SLOW_TIMES: f64 = 30.0;
-
-/// ... and so many nanoseconds at least, below which no reader can hold a core.
-const SLOW_NS: f64 = 1e6;
-
-/// A read that takes at most so many times a leaf's is as quick as it gets.
-const QUICK_TIMES: f64 = 5.0;
 
 fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
     let Some(seen) = gravest(case, effect) else {
@@ -48,15 +37,15 @@ fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
         .iter()
         .partition(|read| file.is_none_or(|file| read.file == file));
     let mut evidence = vec![of_stack(&seen)];
-    let cost = of_file.last().map(|read| read.cost());
-    evidence.extend(of_file.last().map(|read| read.evidence()));
+    let cost = of_file.last().map(|read| read.cost(case));
+    evidence.extend(of_file.last().map(|read| read.evidence(case)));
     let growth = growth(&of_file);
     evidence.extend(growth.as_ref().map(Growth::evidence));
     if of_file.is_empty() {
         let file = file.unwrap_or("memory.stat");
         let text = format!("what one read of {file} costs here was not measured");
         evidence.push(Evidence::missing("memcg", text));
-        evidence.extend(of_others.last().map(|read| read.evidence()));
+        evidence.extend(of_others.last().map(|read| read.evidence(case)));
     }
     let walks = seen.does == Does::Walk;
     let mostly_dying = dying_share(case).is_some_and(|share| share >= 0.5);
@@ -171,15 +160,16 @@ impl Read {
         self.above_ns / self.leaf_ns.max(1.0)
     }
 
-    fn cost(&self) -> Cost {
-        match () {
-            () if self.times() >= SLOW_TIMES && self.above_ns >= SLOW_NS => Cost::Slow,
-            () if self.times() <= QUICK_TIMES || self.above_ns < SLOW_NS => Cost::Quick,
-            () => Cost::Between,
+    fn cost(&self, case: &Case<'_>) -> Cost {
+        let is_short = self.above_ns < case.limit(&SLOW_SECONDS) * 1e9;
+        match self.times() {
+            times if times >= case.limit(&SLOW_TIMES) && !is_short => Cost::Slow,
+            times if times <= case.limit(&QUICK_TIMES) || is_short => Cost::Quick,
+            _ => Cost::Between,
         }
     }
 
-    fn evidence(&self) -> Evidence {
+    fn evidence(&self, case: &Case<'_>) -> Evidence {
         let text = format!(
             "one read of {} takes {} at {}, above {} dying ones, and {} at a leaf",
             self.file,
@@ -193,7 +183,7 @@ impl Read {
             Some(first) => format!("{text}; the first one took {}", time_ns(first)),
             None => text,
         };
-        let evidence = match self.cost() {
+        let evidence = match self.cost(case) {
             Cost::Slow => Evidence::speaks_for("memcg: timed reads", text),
             Cost::Quick | Cost::Between => Evidence::against("memcg: timed reads", text),
         };

@@ -14,6 +14,7 @@ use sexton_model::fact::Unit;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::shell_word;
 
 use crate::askers::Askers;
 use crate::births::{Birth, Births};
@@ -94,9 +95,9 @@ struct Short<'a> {
     has_one_name: bool,
 }
 
-/// What is short of the lives of one image, if they are a loop.
+/// Whether the short lives of one image are a loop, and not work that is done.
 pub(super) fn is_loop<'a>(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> bool {
-    Short::of(case, image, lives).is_some()
+    Short::of(case, image, lives).is_some_and(|short| short.is_loop(case))
 }
 
 impl<'a> Short<'a> {
@@ -128,6 +129,23 @@ impl<'a> Short<'a> {
         })
     }
 
+    /// They fail, or one comes back under its name more often than a timetable has it: cron
+    /// knows minutes. Jobs that end well are work, however many there are.
+    fn is_loop(&self, case: &Case<'_>) -> bool {
+        let is_failing = 2 * self.n_failed >= self.lives.len();
+        is_failing || (self.has_one_name && !self.is_scheduled(case))
+    }
+
+    fn is_scheduled(&self, case: &Case<'_>) -> bool {
+        let times = || self.lives.iter().map(|life| life.at());
+        let (Some(first), Some(last)) = (times().min(), times().max()) else {
+            return false;
+        };
+        let gaps = self.lives.len().saturating_sub(1).max(1) as f64;
+        let apart = last.since(first).as_secs_f64() / gaps;
+        self.n_failed == 0 && apart >= 0.9 * case.limit(&SHORT_SECONDS)
+    }
+
     fn finding(&self, case: &Case<'_>, askers: &Askers<'_>, births: &Births<'_>) -> Finding {
         let subject = Subject::new(SubjectKind::Image, self.image);
         let n = self.lives.len();
@@ -142,11 +160,10 @@ impl<'a> Short<'a> {
         touched.extend(patterns(births, &ids));
         touched.sort();
         touched.dedup();
-        let is_failing = 2 * self.n_failed >= n;
         Finding {
             code: CODE,
             subject,
-            severity: match is_failing || self.has_one_name {
+            severity: match self.is_loop(case) {
                 true => Severity::Warning,
                 false => Severity::Note,
             },
@@ -162,7 +179,7 @@ impl<'a> Short<'a> {
             remedies: vec![Remedy::command(
                 RemedyKind::Look,
                 "see the last ones",
-                format!("docker ps -a --filter ancestor={}", self.image),
+                format!("docker ps -a --filter ancestor={}", shell_word(self.image)),
             )],
             touched,
             episodes: vec![Episode {

@@ -16,6 +16,7 @@ use sexton_model::fact::Unit;
 use sexton_model::fact::memcg as fact;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::shell_word;
 
 use crate::askers::{Asked, Askers};
 use crate::births::Births;
@@ -144,6 +145,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>, course: Course, asked: &[Asked<
     touched.extend(
         origin
             .unit
+            .as_deref()
             .map(|unit| Subject::new(SubjectKind::Unit, unit)),
     );
     touched.extend(
@@ -303,7 +305,10 @@ fn remedies(origin: &Origin<'_>) -> Vec<Remedy> {
         remedies.push(Remedy::command(
             RemedyKind::CleanUp,
             "let the kernel go of them, once nobody makes new ones",
-            format!("sudo sexton fix --origin '{}' --apply", origin.subject.name),
+            format!(
+                "sudo sexton fix --origin {} --apply",
+                shell_word(&origin.subject.name)
+            ),
         ));
     }
     remedies.push(Remedy::command(

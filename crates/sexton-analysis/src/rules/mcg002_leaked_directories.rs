@@ -36,11 +36,12 @@ pub(super) static RULE: Rule = Rule {
 static FLOOR: Threshold = Threshold {
     rule: CODE,
     name: "floor",
-    default: 100.0,
+    default: 110.0,
     range: (1.0, 65_535.0),
     unit: Unit::Count,
-    why: "fewer forgotten directories alike are worth no word; the census calls none forgotten that \
-          is younger than an hour, in use, or one of fewer than ten alike",
+    why: "fewer forgotten directories alike may be in order: kubelet runs up to 110 pods on a node \
+          (maxPods) and keeps what of them has ended for a while. The census calls none forgotten \
+          that is younger than an hour, in use, or one of fewer than ten alike",
 };
 
 static MANY: Threshold = Threshold {
@@ -78,6 +79,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
     touched.extend(
         origin
             .unit
+            .as_deref()
             .map(|unit| Subject::new(SubjectKind::Unit, unit)),
     );
     touched.sort();

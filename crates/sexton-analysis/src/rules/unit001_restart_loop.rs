@@ -23,9 +23,14 @@ use crate::case::Case;
 use crate::figures;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::growth;
+use crate::unit_name::{journal, systemctl};
 
 const CODE: &str = "UNIT001";
 const HOUR: f64 = 3600.0;
+
+/// A socket or path that starts a unit does its work; so many times as often as restarts it
+/// must do so to be called a loop.
+const TRIGGERED_TIMES: f64 = 3.0;
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
@@ -42,10 +47,12 @@ pub(super) static RULE: Rule = Rule {
 static LEAST_RESTARTS: Threshold = Threshold {
     rule: CODE,
     name: "least_restarts",
-    default: 3.0,
+    default: 2.0,
     range: (1.0, 1e6),
     unit: Unit::Count,
-    why: "so many restarts in the window are a loop: an operator makes one or two",
+    why: "so many automatic restarts in the window are a loop: one mends a crash. The founding \
+          unit, with Debian's RestartSec=10s, was restarted each 11 s: 2 or 3 times in half a \
+          minute",
 };
 
 static LEAST_HISTORY: Threshold = Threshold {
@@ -54,8 +61,8 @@ static LEAST_HISTORY: Threshold = Threshold {
     default: 10.0,
     range: (1.0, 1e9),
     unit: Unit::Count,
-    why: "so many restarts that systemd has counted before the window are a loop, if they \
-          also come often enough; twice what the default start limit (5 in 10 s) lets pass",
+    why: "so many restarts that systemd has counted are a loop, if they also come often enough; \
+          twice what its default start limit lets pass (DefaultStartLimitBurst=5)",
 };
 
 static LEAST_PER_HOUR: Threshold = Threshold {
@@ -64,8 +71,9 @@ static LEAST_PER_HOUR: Threshold = Threshold {
     default: 1.0,
     range: (0.001, 1e6),
     unit: Unit::Count,
-    why: "restarts an hour since boot, at least, for those before the window to count: one an \
-          hour is a cgroup an hour, 9,000 a year; seldom enough that nobody looks",
+    why: "fewer restarts an hour are no loop. A run that appends to a log leaves 1.07 dying \
+          cgroups (measured), so one an hour takes 39 days to the 1,000 of the founding \
+          incident's gate, and that node was up for weeks",
 };
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
@@ -92,6 +100,39 @@ pub(super) fn is_loop(case: &Case<'_>, unit: &Subject) -> bool {
     Loop::of(case, unit, counts, of(&fact::UNIT_STARTED)).is_one(case)
 }
 
+/// How long sexton watched.
+fn watched(case: &Case<'_>) -> Duration {
+    case.window()
+        .map_or(Duration::ZERO, |window| window.end().since(*window.start()))
+}
+
+/// The state in which a unit was first seen.
+struct State {
+    is_waiting: bool,
+    is_running: bool,
+    since: Option<Moment>,
+}
+
+impl State {
+    fn of(case: &Case<'_>, unit: &Subject) -> Option<Self> {
+        let seen = case.of(&fact::UNIT_SEEN).iter();
+        let record = seen.filter(|record| record.subject == *unit).next_back()?;
+        let since = record.detail("state_monotonic_ns");
+        Some(Self {
+            is_waiting: record.detail("sub") == Some("auto-restart"),
+            is_running: record.detail("sub") == Some("running"),
+            since: since.and_then(|ns| ns.parse().ok()).map(Moment::from_ns),
+        })
+    }
+
+    /// A unit that runs for three times as long as its restarts were apart has recovered.
+    fn is_over(&self, case: &Case<'_>, per_hour: f64) -> bool {
+        let apart = Duration::from_secs_f64(HOUR / per_hour.max(1e-3));
+        let runs = self.since.map(|since| case.now().since(since));
+        self.is_running && runs.is_some_and(|runs| runs > apart * 3)
+    }
+}
+
 /// What is known of the restarts of a unit.
 struct Loop<'a> {
     unit: &'a Subject,
@@ -102,8 +143,13 @@ struct Loop<'a> {
     /// Starts that a socket or path caused, and which.
     triggered: Vec<&'a Record>,
     times: Vec<Moment>,
-    /// Restarts an hour since boot, at least.
+    /// Restarts an hour since boot, at least, and in the window.
     per_hour: f64,
+    per_hour_now: f64,
+    /// It waited for its next restart when it was first seen.
+    is_waiting: bool,
+    /// It runs for longer than its restarts were apart.
+    is_over: bool,
 }
 
 impl<'a> Loop<'a> {
@@ -124,11 +170,17 @@ impl<'a> Loop<'a> {
         let trigger = |record: &Record| record.detail("triggered_by").map(str::to_owned);
         let total = counted.clone().next_back().unwrap_or(0.0);
         let uptime = case.now().as_ns() as f64 / 1e9;
+        let grown = growth(counted);
+        let restarted = starts.iter().filter(is_restart).map(n).sum();
+        let watched = watched(case).as_secs_f64();
+        let in_window = grown.max(restarted);
+        let per_hour = total / (uptime / HOUR).max(1.0 / 60.0);
+        let seen = State::of(case, unit);
         Self {
             unit,
             total,
-            grown: growth(counted),
-            restarted: starts.iter().filter(is_restart).map(n).sum(),
+            grown,
+            restarted,
             // A timer starts what it should.
             triggered: starts
                 .iter()
@@ -137,7 +189,10 @@ impl<'a> Loop<'a> {
                 .copied()
                 .collect(),
             times: starts.iter().map(|record| record.at).collect(),
-            per_hour: total / (uptime / HOUR).max(1.0 / 60.0),
+            per_hour,
+            per_hour_now: in_window / (watched / HOUR).max(1.0 / HOUR),
+            is_waiting: seen.as_ref().is_some_and(|seen| seen.is_waiting),
+            is_over: in_window == 0.0 && seen.is_some_and(|seen| seen.is_over(case, per_hour)),
         }
     }
 
@@ -147,10 +202,13 @@ impl<'a> Loop<'a> {
     }
 
     fn is_one(&self, case: &Case<'_>) -> bool {
-        let is_now = self.in_window() >= case.limit(&LEAST_RESTARTS);
-        let was = self.total >= case.limit(&LEAST_HISTORY)
-            && self.per_hour >= case.limit(&LEAST_PER_HOUR);
-        let is_triggered = self.triggered.len() as f64 >= 2.0 * case.limit(&LEAST_RESTARTS);
+        let least = case.limit(&LEAST_PER_HOUR);
+        let is_now = self.in_window() >= case.limit(&LEAST_RESTARTS) && self.per_hour_now >= least;
+        let is_often = self.per_hour >= least && !self.is_over || self.is_waiting;
+        let was = self.total >= case.limit(&LEAST_HISTORY) && is_often;
+        let n_triggered = self.triggered.len() as f64;
+        let is_triggered = n_triggered >= TRIGGERED_TIMES * case.limit(&LEAST_RESTARTS)
+            && n_triggered / (watched(case).as_secs_f64() / HOUR) >= least;
         is_now || was || is_triggered
     }
 
@@ -160,9 +218,7 @@ impl<'a> Loop<'a> {
 
     fn finding(&self, case: &Case<'_>, stops: &[&Record]) -> Finding {
         let name = &self.unit.name;
-        let watched = case
-            .window()
-            .map_or(Duration::ZERO, |w| w.end().since(*w.start()));
+        let watched = watched(case);
         let n = self.in_window().max(self.triggered.len() as f64);
         let title = match (self.is_only_triggered(), n > 0.0) {
             (true, _) => format!("{name} is started again and again by its socket or path"),
@@ -217,6 +273,10 @@ impl<'a> Loop<'a> {
             );
             evidence.push(Evidence::speaks_for("units: bus", text).value(self.restarted));
         }
+        if self.is_waiting {
+            let text = "it waited for its next restart when it was first seen";
+            evidence.push(Evidence::speaks_for("units: SubState", text));
+        }
         if self.in_window() == 0.0 && self.total > 0.0 {
             let text = format!("no restart fell into the {watched} of the watch");
             evidence.push(Evidence::against("units: bus", text));
@@ -242,19 +302,31 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// How its runs ended.
+/// How its runs ended: the last of which that is known.
 fn last_end(stops: &[&Record]) -> Option<Evidence> {
-    let last = stops.last()?;
-    let result = last.detail("result").unwrap_or("unknown");
-    let status = match (last.detail("exit_code"), last.detail("exit_status")) {
-        (Some(how), Some(status)) => format!(", {how} {status}"),
-        _ => String::new(),
-    };
+    let is_told = |stop: &&&Record| stop.detail("exit_status").is_some();
+    let last = stops.iter().rev().find(is_told).or(stops.last())?;
     let lifetime = last.detail("lifetime_ns").and_then(|ns| ns.parse().ok());
     let lived = lifetime.map_or(String::new(), |ns| {
         format!(" after {}", figures::time(Duration::from_nanos(ns)))
     });
-    let text = format!("its last run ended{lived} with the result {result}{status}");
+    let how = match (last.detail("exit_code"), last.detail("exit_status")) {
+        (Some("exited"), Some(status)) => Some(format!("it exited with {status}")),
+        (Some(how), Some(signal)) => Some(format!("it was {how} by signal {signal}")),
+        _ => None,
+    };
+    // systemd tells of a success where a status counts as one, or once the next run began:
+    // of an end with another status that says nothing.
+    let is_clean = last.detail("exit_status") == Some("0");
+    let result = last
+        .detail("result")
+        .filter(|result| *result != "unseen" && (*result != "success" || is_clean));
+    let result = result.map(|result| format!("systemd's result is {result}"));
+    let told: Vec<String> = how.into_iter().chain(result).collect();
+    let text = match told.is_empty() {
+        true => format!("its last run ended{lived}; how was not seen"),
+        false => format!("its last run ended{lived}: {}", told.join(", ")),
+    };
     Some(Evidence::speaks_for("units: bus", text).at(last.at))
 }
 
@@ -263,17 +335,13 @@ fn remedies(unit: &str) -> Vec<Remedy> {
         Remedy::command(
             RemedyKind::Stop,
             "end the loop now",
-            format!("sudo systemctl stop {unit}"),
+            systemctl("stop", unit),
         ),
-        Remedy::command(
-            RemedyKind::Look,
-            "see why it ends",
-            format!("journalctl -u {unit} -n 50"),
-        ),
+        Remedy::command(RemedyKind::Look, "see why it ends", journal(unit)),
         Remedy::command(
             RemedyKind::Prevent,
             "keep it from starting here, on this node and in the image",
-            format!("sudo systemctl disable --now {unit}"),
+            systemctl("disable --now", unit),
         ),
     ]
 }
@@ -329,6 +397,73 @@ mod tests {
     fn a_count_that_begins_anew_is_no_negative_growth() {
         check(&[9.0, 0.0, 1.0], 0, 2_400, 0);
         check(&[9.0, 0.0, 4.0], 0, 2_400, 1);
+    }
+
+    /// A count of long ago, and the state in which the unit was found, for so many seconds.
+    fn seen(total: f64, hours: u64, sub: &str, seconds: u64) -> usize {
+        let from = hours * 3600;
+        let mut watch = Watch::new(from, 30);
+        let mut out = Sink::new("units", at(from));
+        out.sample(&unit(), &fact::UNIT_RESTARTS, total);
+        let since = (from - seconds) * 1_000_000_000;
+        let details = vec![
+            ("sub".into(), sub.to_owned()),
+            ("state_monotonic_ns".into(), since.to_string()),
+        ];
+        out.event(at(from), &unit(), &fact::UNIT_SEEN, details);
+        watch.add(out);
+        watch.judge(&RULE).findings.len()
+    }
+
+    #[test]
+    fn a_loop_that_is_over_is_none() {
+        // Every three minutes until it was mended an hour ago.
+        assert_eq!(seen(480.0, 25, "running", 3_600), 0);
+        assert_eq!(seen(480.0, 25, "running", 60), 1);
+        // Of a unit that came to a node long after its boot only its state tells.
+        assert_eq!(seen(480.0, 7_200, "auto-restart", 60), 1);
+        assert_eq!(seen(480.0, 7_200, "running", 60), 0);
+    }
+
+    #[test]
+    fn a_few_restarts_in_a_long_watch_are_no_loop() {
+        let story = |hours: u64| {
+            let mut watch = Watch::new(9_000, hours * 3_600);
+            let mut out = Sink::new("units", at(9_000));
+            (0..4).for_each(|i| started(&mut out, 9_000 + 600 * i, "restart", None));
+            watch.add(out);
+            watch.judge(&RULE).findings.len()
+        };
+        assert_eq!((story(1), story(12)), (1, 0));
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_told_as_it_was() {
+        let told = |details: &[(&'static str, &str)]| {
+            let mut watch = Watch::new(9_000, 30);
+            let mut out = Sink::new("units", at(9_000));
+            (0..4).for_each(|i| started(&mut out, 9_000 + i, "restart", None));
+            let details = details
+                .iter()
+                .map(|(key, value)| ((*key).into(), (*value).into()));
+            out.event(at(9_004), &unit(), &fact::UNIT_STOPPED, details.collect());
+            watch.add(out);
+            let found = watch.judge(&RULE).findings.remove(0);
+            found.evidence.last().expect("evidence").text.clone()
+        };
+        let five = [("exit_code", "exited"), ("exit_status", "5")];
+        assert_eq!(
+            told(&[&five[..], &[("result", "success")]].concat()),
+            "its last run ended: it exited with 5"
+        );
+        assert_eq!(
+            told(&[&five[..], &[("result", "exit-code")]].concat()),
+            "its last run ended: it exited with 5, systemd's result is exit-code"
+        );
+        assert_eq!(
+            told(&[("result", "unseen")]),
+            "its last run ended; how was not seen"
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::rule::{Findings, Rule};
+use crate::unit_name::systemctl;
 
 const CODE: &str = "UNIT003";
 
@@ -91,15 +92,11 @@ fn finding(unit: &Subject, record: &Record) -> Finding {
             Evidence::speaks_for("units", format!("its state is failed: {why}")).at(record.at),
         ],
         remedies: vec![
-            Remedy::command(
-                RemedyKind::Look,
-                "see why",
-                format!("systemctl status {name}"),
-            ),
+            Remedy::command(RemedyKind::Look, "see why", systemctl("status", name)),
             Remedy::command(
                 RemedyKind::CleanUp,
                 "forget it once it is settled",
-                format!("sudo systemctl reset-failed {name}"),
+                systemctl("reset-failed", name),
             ),
         ],
         touched: vec![unit.clone()],

@@ -9,6 +9,7 @@
 
 use sexton_model::fact::unit::UNIT_FILE;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::text::shell_word;
 
 use crate::case::Case;
 use crate::rule::{Findings, Rule};
@@ -46,9 +47,9 @@ fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
     let shape = unit.detail("shape").unwrap_or("machine of this shape");
     let state = unit.detail("state").unwrap_or("on");
     let harms = unit.is_endless() || unit.is_broken();
-    let mut together = vec![name.as_str()];
+    let mut together = vec![shell_word(&name)];
     let triggers = unit.detail("offender_triggers").unwrap_or_default();
-    together.extend(triggers.split_whitespace());
+    together.extend(triggers.split_whitespace().map(shell_word));
     together.dedup();
     Some(Finding {
         code: CODE,

@@ -15,6 +15,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 use crate::case::Case;
 use crate::rule::{Findings, Rule};
 use crate::unit_files::UnitFile;
+use crate::unit_name::systemctl;
 
 const CODE: &str = "UNIT005";
 
@@ -90,7 +91,8 @@ fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
             RemedyKind::Prevent,
             "bound its restarts",
             format!(
-                "sudo systemctl edit {name}   # [Unit] StartLimitIntervalSec=1h StartLimitBurst=10"
+                "{}   # [Unit] StartLimitIntervalSec=1h StartLimitBurst=10",
+                systemctl("edit", &name)
             ),
         )],
         touched: Vec::new(),

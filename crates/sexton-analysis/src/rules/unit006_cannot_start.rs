@@ -12,6 +12,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 use crate::case::Case;
 use crate::rule::{Findings, Rule};
 use crate::unit_files::UnitFile;
+use crate::unit_name::systemctl;
 
 const CODE: &str = "UNIT006";
 
@@ -63,7 +64,7 @@ fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
             Remedy::command(
                 RemedyKind::Prevent,
                 "or turn it off",
-                format!("sudo systemctl disable {name}"),
+                systemctl("disable", &name),
             ),
         ],
         touched: Vec::new(),

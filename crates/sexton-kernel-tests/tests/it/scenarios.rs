@@ -1,6 +1,7 @@
 //! The founding incident, and a node that is only busy: a real systemd, a real Docker, and
 //! the program as users run it, from a cold start.
 
+use serde_json::Value;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::scenario::Judged;
 
@@ -105,6 +106,9 @@ fn an_agent_that_systemd_restarts_is_the_root() {
         "#,
     );
     check(&judged, "UNIT001:ecs.service", IMAGE);
+    let told = judged.evidence("UNIT001:ecs.service");
+    assert!(told.contains("it exited with 5"), "{told}");
+    assert!(!told.contains("success"), "{told}");
     let read = |file| judged.systemd.read(file).expect("judged twice");
     assert!(
         read("again") == read("verdict"),
@@ -155,6 +159,106 @@ fn a_supervisor_that_nobody_knows_is_the_root_too() {
         "#,
     );
     check(&judged, "UNIT002:poller.service", IMAGE);
+}
+
+/// It speaks to the engine's socket, as the agent of the founding incident does, and neither its
+/// image nor any name is known: only what it writes to the journal leads there.
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_supervisor_that_asks_over_the_socket_is_found_by_its_log() {
+    const IMAGE: &str = "example/probe:2";
+    const LOOP: &str = r#"#!/bin/sh
+ask() { curl -sS -X POST --unix-socket /run/docker.sock -H 'Content-Type: application/json' "$@"; }
+while :; do
+    echo "trying again"
+    id=$(ask -d '{"Image": "example/probe:2", "HostConfig": {"NetworkMode": "host", "Binds": ["/run/ecs:/log"], "AutoRemove": true}}' http://engine/containers/create | cut -d '"' -f 4)
+    ask http://engine/containers/$id/start
+    sleep 3
+done
+"#;
+    let unit = ("keeper.service", "[Service]\nExecStart=/bin/sh /job/loop\n");
+    // The unit begins before its loop is written, and is then started again.
+    let judged = run(
+        unit,
+        IMAGE,
+        &format!(
+            r#"
+        systemctl stop keeper.service
+        cat > loop <<'END'
+{LOOP}
+END
+        systemctl start keeper.service
+        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 20000'
+        judge
+        "#
+        ),
+    );
+    let all = &judged.verdict;
+    assert_eq!(judged.state(), "cause-found", "{all:#}");
+    assert_eq!(all["verdict"]["root"], "UNIT002:keeper.service", "{all:#}");
+    let told = judged.evidence("UNIT002:keeper.service");
+    assert!(told.contains("by its log"), "{told}");
+    for daemon in ["docker.service", "containerd.service"] {
+        assert!(
+            !judged.found("UNIT").iter().any(|id| id.ends_with(daemon)),
+            "{all:#}"
+        );
+    }
+}
+
+/// A timer that does as it was told, and each run leaves a cgroup.
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_timer_whose_runs_leak_is_led_back_to_its_unit() {
+    needs();
+    let units = [
+        (
+            "tick.timer",
+            "[Timer]\nOnActiveSec=0\nOnUnitInactiveSec=200ms\nAccuracySec=1ms\n",
+        ),
+        (
+            "tick.service",
+            "[Service]\nType=oneshot\n\
+             ExecStart=/bin/sh -c \"head -c 4096 /dev/zero >> /run/tick.log\"\n",
+        ),
+    ];
+    let job = "systemctl start tick.timer\n\
+               await sh -c 'test $(stat -c %s /run/tick.log) -ge 160000'\njudge\n\
+               systemctl stop tick.timer\nrm /run/tick.log\n";
+    let judged = Judged::of(&units, job).expect("a run");
+    let all = &judged.verdict;
+    assert_eq!(all["verdict"]["root"], "UNIT002:tick.service", "{all:#}");
+    let told = judged.evidence("UNIT002:tick.service");
+    assert!(told.contains("by tick.timer"), "{told}");
+    assert_eq!(judged.found("UNIT001"), Vec::<&str>::new(), "{all:#}");
+}
+
+/// The gate, on a node that carries the founding unit and has not started it.
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn the_gate_refuses_a_node_that_carries_the_founding_unit() {
+    needs();
+    let install = "[Install]\nWantedBy=multi-user.target\n";
+    let ecs = format!("[Service]\nExecStart=/bin/true\nRestart=always\nRestartSec=10s\n{install}");
+    let kubelet = format!("[Service]\nExecStart=/bin/sleep 1000\n{install}");
+    let units = [("ecs.service", ecs.as_str()), ("kubelet.service", &kubelet)];
+    let job = "systemctl enable kubelet.service\n\
+               ./sexton check --only unwanted_units --json > before || echo $? > before.code\n\
+               systemctl enable ecs.service\n\
+               ./sexton check --only unwanted_units --json > gate || echo $? > gate.code\n";
+    let systemd = Judged::job(&units, job).expect("a run");
+    let gate = |file| -> Value {
+        let text = systemd.read(file).expect("a gate");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let (before, after) = (gate("before"), gate("gate"));
+    let units = |gate: &Value| gate["checks"][0]["subjects"].to_string();
+    assert!(!units(&before).contains("ecs.service"), "{before:#}");
+    assert_eq!(after["pass"], false, "{after:#}");
+    assert!(units(&after).contains("ecs.service"), "{after:#}");
+    let why = after["checks"][0]["why"].to_string();
+    assert!(why.contains("kubernetes-node"), "{why}");
+    assert_eq!(systemd.read("gate.code").expect("it failed").trim(), "1");
 }
 
 /// User load on all cores, 300 live cgroups, and a burst of 200 whose files are deleted.

@@ -13,6 +13,7 @@ pub(super) static ALL: &[&Fact] = &[
     &UNIT_STARTED,
     &UNIT_STOPPED,
     &UNIT_FAILED,
+    &UNIT_LOGGED,
     &UNIT_FILE,
     &UNIT_SHAPE,
 ];
@@ -81,7 +82,7 @@ pub static UNIT_STARTED: Fact = Fact {
 };
 
 /// A run of a unit ended. Details: `result` (`unseen` where only the next start told of
-/// it), `exit_code` (`exited`, `killed`, `dumped`), `exit_status`, `lifetime_ns`.
+/// it, left out where it may be that of the next run), `exit_code` (`exited`, `killed`, `dumped`), `exit_status`, `lifetime_ns`.
 pub static UNIT_STOPPED: Fact = Fact {
     name: "unit_stopped",
     unit: Unit::None,
@@ -96,6 +97,15 @@ pub static UNIT_FAILED: Fact = Fact {
     unit: Unit::None,
     kind: FactKind::Event,
     help: "a unit failed, or could not be started because what it depends on failed",
+};
+
+/// A unit wrote to the journal. Details: `n`, entries within a second. What they say is not
+/// kept.
+pub static UNIT_LOGGED: Fact = Fact {
+    name: "unit_logged",
+    unit: Unit::None,
+    kind: FactKind::Event,
+    help: "a unit wrote to systemd's journal; what it wrote is not kept",
 };
 
 /// What the files of a unit say, of each that a boot starts or may start. Details: `state`,

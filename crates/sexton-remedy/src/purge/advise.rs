@@ -76,6 +76,7 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
         undo: None,
         predicted: Some(predicted),
         withheld: None,
+        except: None,
     })
 }
 

@@ -27,6 +27,7 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
         changes: vec!["sync; echo 1 > /proc/sys/vm/drop_caches".into()],
         undo: None,
         predicted: Some(predicted),
+        except: None,
         withheld: (!ground.allowance.global).then(|| {
             "every program of the node would read from disk again; --allow-global lets it".into()
         }),

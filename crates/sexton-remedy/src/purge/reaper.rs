@@ -22,6 +22,7 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
         undo: None,
         predicted: None,
         withheld: None,
+        except: None,
     })
 }
 

@@ -36,6 +36,9 @@ const NEIGHBOURS_FREE: u64 = 32;
 /// The most that is reclaimed in one go on v2; then we look how the node does.
 const CHUNK_BYTES: u64 = 32 << 20;
 
+/// Parents that are named in a sentence.
+const MOST_NAMED: usize = 3;
+
 /// A parent and what lies below it.
 #[derive(Debug, Default)]
 struct Parent {
@@ -150,11 +153,29 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
         },
         predicted: Some(ground.stock.freed(goes)),
         withheld: allowed.is_empty().then(|| refusal(ground, &refused)),
+        except: (!allowed.is_empty() && !refused.is_empty()).then(|| {
+            let n: u64 = refused.iter().map(|parent| parent.n_dying).sum();
+            let places = refused.iter().take(MOST_NAMED).map(|parent| place(parent));
+            let places: Vec<String> = places.collect();
+            let more = match refused.len().saturating_sub(MOST_NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "{n} below {}{more}: {}",
+                places.join(", "),
+                refusal(ground, &refused)
+            )
+        }),
     })
 }
 
+fn place(parent: &Parent) -> String {
+    escape(parent.directory.as_os_str().as_bytes())
+}
+
 fn typed(ground: &Ground<'_>, parent: &Parent) -> String {
-    let directory = escape(parent.directory.as_os_str().as_bytes());
+    let directory = place(parent);
     match ground.census.hierarchy {
         Hierarchy::V1 => format!("echo 0 > {directory}/memory.force_empty"),
         Hierarchy::V2 => {
@@ -164,24 +185,32 @@ fn typed(ground: &Ground<'_>, parent: &Parent) -> String {
     }
 }
 
+/// Why nothing is done below these, each reason once.
 fn refusal(ground: &Ground<'_>, refused: &[&Parent]) -> String {
-    let unable = || refused.iter().filter(|parent| !can_reclaim(ground, parent));
-    if unable().next().is_some() {
-        let n: u64 = unable().map(|parent| parent.n_dying).sum();
-        return match ground.census.hierarchy {
+    let (unable, unwilling): (Vec<&Parent>, Vec<&Parent>) = refused
+        .iter()
+        .partition(|parent| !can_reclaim(ground, parent));
+    let mut reasons = Vec::new();
+    if !unable.is_empty() {
+        let n: u64 = unable.iter().map(|parent| parent.n_dying).sum();
+        reasons.push(match ground.census.hierarchy {
             Hierarchy::V1 => format!(
                 "{n} of them lie directly below the root, where this kernel offers no reclaim"
             ),
             Hierarchy::V2 => {
                 format!("this kernel has no memory.reclaim (Linux 5.19 and later have it), for {n}")
             }
-        };
+        });
     }
-    let pages: u64 = refused.iter().map(|parent| parent.neighbours_pages).sum();
-    let mib = (pages * ground.census.page_bytes) >> 20;
-    format!(
-        "neighbours below the same parents would lose {mib} MiB of cache; --allow-siblings lets it"
-    )
+    if !unwilling.is_empty() {
+        let pages: u64 = unwilling.iter().map(|parent| parent.neighbours_pages).sum();
+        let mib = (pages * ground.census.page_bytes) >> 20;
+        reasons.push(format!(
+            "neighbours below the same parents would lose {mib} MiB of cache; --allow-siblings \
+             lets it"
+        ));
+    }
+    reasons.join("; ")
 }
 
 fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {

@@ -51,6 +51,7 @@ impl Container {
             )),
             predicted: None,
             withheld: None,
+            except: None,
         }
     }
 

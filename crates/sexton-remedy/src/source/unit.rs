@@ -119,6 +119,7 @@ impl Unit {
                 undo: Some("starts, enables and unmasks what was".into()),
                 predicted: None,
                 withheld: None,
+                except: None,
             },
             How::Bound => PlannedStep {
                 title: format!("bound the restarts of {}", self.name),
@@ -129,6 +130,7 @@ impl Unit {
                 undo: Some("removes that file".into()),
                 predicted: None,
                 withheld: None,
+                except: None,
             },
         }
     }

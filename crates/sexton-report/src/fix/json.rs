@@ -74,6 +74,7 @@ struct Planned<'a> {
     undo: Option<&'a str>,
     predicted: Option<u64>,
     withheld: Option<&'a str>,
+    except: Option<&'a str>,
 }
 
 impl<'a> From<&'a PlannedStep> for Planned<'a> {
@@ -84,6 +85,7 @@ impl<'a> From<&'a PlannedStep> for Planned<'a> {
             undo: step.undo.as_deref(),
             predicted: step.predicted,
             withheld: step.withheld.as_deref(),
+            except: step.except.as_deref(),
         }
     }
 }
@@ -93,6 +95,7 @@ struct Done<'a> {
     title: &'a str,
     outcome: &'static str,
     why: Option<&'a str>,
+    except: Option<&'a str>,
     predicted: Option<u64>,
     before: Option<u64>,
     after: Option<u64>,
@@ -105,6 +108,7 @@ impl<'a> From<&'a StepReport> for Done<'a> {
             title: &step.title,
             outcome: step.outcome.name(),
             why: step.outcome.why(),
+            except: step.except.as_deref(),
             predicted: step.predicted,
             before: step.before,
             after: step.after,

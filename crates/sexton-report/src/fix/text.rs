@@ -40,6 +40,9 @@ fn planned(out: &mut dyn Write, n: usize, step: &PlannedStep) -> io::Result<()> 
         // As it would be typed, so it is not broken into lines.
         writeln!(out, "     {change}")?;
     }
+    if let Some(except) = &step.except {
+        paragraph(out, "     not done: ", except)?;
+    }
     match &step.undo {
         Some(undo) => paragraph(out, "     undo: ", undo),
         None => Ok(()),
@@ -106,7 +109,11 @@ fn done(out: &mut dyn Write, step: &StepReport) -> io::Result<()> {
         None => step.title.clone(),
         Some(why) => format!("{}: {}, {why}", step.title, step.outcome.name()),
     };
-    paragraph(out, &first, &said)
+    paragraph(out, &first, &said)?;
+    match &step.except {
+        Some(except) => paragraph(out, "             not done: ", except),
+        None => Ok(()),
+    }
 }
 
 fn left(out: &mut dyn Write, left: &[Leftover]) -> io::Result<()> {

@@ -10,16 +10,21 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::{Host, clock};
 use sexton_model::census::{Census, CgroupIx, State};
 use sexton_model::fact::memcg as fact;
-use sexton_model::record::Sink;
+use sexton_model::gap::Gap;
+use sexton_model::record::{Detail, Sink};
 use sexton_model::subject::Subject;
 use sexton_model::text::escape;
 
 use super::host_gap;
 use crate::details::detail;
+use crate::numa_stat;
 
 /// The file that kubelet and its like poll. Never `memory.numa_stat`: on old kernels that
 /// is the very walk that holds a core.
 const FILE: &str = "memory.stat";
+
+/// Read only where that is asked for.
+const NUMA_FILE: &str = "memory.numa_stat";
 
 /// Reads in a row, of which the least counts: the first after much work pays for what the
 /// kernel put off, and any may be interrupted.
@@ -94,10 +99,41 @@ fn leaf(census: &Census) -> Option<CgroupIx> {
 }
 
 fn file_of(mount: &Path, census: &Census, ix: CgroupIx) -> PathBuf {
+    folder_of(mount, census, ix).join(FILE)
+}
+
+fn folder_of(mount: &Path, census: &Census, ix: CgroupIx) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let path = census.tree.path(ix);
     let below = path.strip_prefix(b"/").unwrap_or(&path);
-    mount.join(std::ffi::OsStr::from_bytes(below)).join(FILE)
+    mount.join(std::ffi::OsStr::from_bytes(below))
+}
+
+/// The root's file that may walk all dying cgroups. On v2 the root has none, and a read below
+/// it walks nothing.
+pub(crate) fn numa_file(host: &Host) -> Result<PathBuf, Gap> {
+    let memory = MemoryHierarchy::find(host).map_err(|error| host_gap(&error))?;
+    let mount = memory.and_then(|memory| memory.mount);
+    let file = mount.map(|mount| mount.join(NUMA_FILE));
+    let file = file.filter(|file| host.root().meta(file).is_ok());
+    file.ok_or_else(numa_stat::absent)
+}
+
+/// Reads the leaf's file, then the root's once: whoever asks has been told what that may cost.
+pub(crate) fn time_numa_stat(host: &Host, census: &Census) -> Result<Vec<Detail>, Gap> {
+    let file = numa_file(host)?;
+    let mut details = vec![detail("file", NUMA_FILE)];
+    let mount = file.parent().unwrap_or(&file);
+    let leaf = leaf(census).map(|ix| (ix, folder_of(mount, census, ix).join(NUMA_FILE)));
+    let leaf_ns = leaf.as_ref().and_then(|(_, file)| least(host, file, None));
+    if let Some(((ix, _), ns)) = leaf.zip(leaf_ns) {
+        details.push(detail("leaf", escape(&census.tree.path(ix))));
+        details.push(detail("leaf_ns", ns));
+    }
+    let root_ns = time_once(host, &file).map_err(|error| host_gap(&error))?;
+    details.push(detail("root_ns", root_ns));
+    details.extend(census.counts.dying.map(|n| detail("dying", n)));
+    Ok(details)
 }
 
 /// The least of several reads; `first` is one that was taken already.

@@ -35,6 +35,9 @@ pub(super) fn read(tree: &mut Tree<'_>, found: &mut Found) -> bool {
         return false;
     }
     found.packages.database = Some("dpkg");
+    if found.wanted.is_empty() {
+        return true;
+    }
     for entry in tree.list(&folder.join("info")) {
         let Some(package) = entry.name.strip_suffix(".list") else {
             continue;

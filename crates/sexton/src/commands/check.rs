@@ -4,22 +4,25 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use sexton_agent::{Crew, Member};
 use sexton_analysis::gate::{self, GatePolicy, Seen};
-use sexton_host::Host;
+use sexton_host::{Host, clock};
 use sexton_model::fact::container::CONTAINER_RUNNING;
 use sexton_model::fact::sexton::SEXTON_POLL_NS;
+use sexton_model::gap::{Gap, Why};
 use sexton_model::gate::{Check, Passed, worst};
-use sexton_model::record::{Body, Record};
+use sexton_model::record::{Body, Record, Sink};
+use sexton_model::subject::Subject;
 use sexton_model::timeline::Records;
 use sexton_report::check as report;
 use sexton_sensors::units::Places;
-use sexton_sensors::{SENSORS, memcg, units};
+use sexton_sensors::{SENSORS, memcg, unit_files, units};
+use sexton_units::lore::Lore;
 
 use crate::cli::{CheckArgs, CheckFormat};
 use crate::exit::Exit;
@@ -46,7 +49,9 @@ const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Makes the checks and writes them.
 pub fn run(args: &CheckArgs) -> Result<Exit> {
-    let policy = policy::read(args.policy.as_deref())?.gate;
+    let mut policy = policy::read(args.policy.as_deref())?.gate;
+    policy.shape = args.shape.clone().or(policy.shape);
+    let lore = lore(policy.shape.as_deref())?;
     for name in &args.only {
         if gate::limits().all(|limit| limit.name != name) {
             let known: Vec<&str> = gate::limits().map(|limit| limit.name).collect();
@@ -54,7 +59,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit> {
         }
     }
     let host = Arc::new(Host::live()?);
-    let checks = look(&host, &policy, &args.only);
+    let checks = look(&host, lore, &policy, &args.only);
     if checks.is_empty() {
         bail!("the policy leaves no check to make");
     }
@@ -116,7 +121,17 @@ fn replace(file: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn look(host: &Arc<Host>, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
+/// What is known of units and shapes, of which one must be the one that is given.
+fn lore(shape: Option<&str>) -> Result<Lore> {
+    let lore = Lore::built_in()?;
+    if let Some(name) = shape.filter(|name| lore.shape(name).is_none()) {
+        let known: Vec<&str> = lore.shapes.iter().map(|shape| &*shape.name).collect();
+        bail!("no shape is called {name}; there are {}", known.join(", "));
+    }
+    Ok(lore)
+}
+
+fn look(host: &Arc<Host>, lore: Lore, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
     let is_wanted = |check: &str| {
         !policy.is_skipped(check) && (only.is_empty() || only.iter().any(|name| name == check))
     };
@@ -131,24 +146,59 @@ fn look(host: &Arc<Host>, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
                 units::survey(host, &places)
             })
         });
-        let records = ask_sensors(host, is_wanted);
+        let files = is_wanted("unwanted_units").then(|| UnitFiles::read(host, lore, policy));
+        let mut records = ask_sensors(host, is_wanted);
         let memory = memcg::tally(host, |total| gate::enough_live(total, policy));
         let units = units.map(|units| units.join().unwrap_or_else(|_| Err(panicked())));
         let nobody_looked = panicked();
+        records.extend(files.into_iter().flat_map(UnitFiles::records));
+        let records = Records::new(records);
         let seen = Seen {
             memory: &memory,
             units: units.as_ref().map_or(Err(&nobody_looked), Result::as_ref),
             records: &records,
             other_runtimes: &other_runtimes(host),
-            unwanted: None,
         };
         gate::judge(&seen, policy, only)
     })
 }
 
-fn panicked() -> sexton_model::gap::Gap {
-    let text = "the look at units ended in a panic";
-    sexton_model::gap::Gap::new("units", sexton_model::gap::Why::Bug, text)
+fn panicked() -> Gap {
+    Gap::new("units", Why::Bug, "the look at units ended in a panic")
+}
+
+/// A look at the files of units, in a thread of its own: a folder of them may lie on a
+/// filesystem that does not answer.
+struct UnitFiles {
+    told: mpsc::Receiver<Vec<Record>>,
+    until: Instant,
+}
+
+impl UnitFiles {
+    fn read(host: &Arc<Host>, lore: Lore, policy: &GatePolicy) -> Self {
+        let (tell, told) = mpsc::channel();
+        let (host, shape) = (Arc::clone(host), policy.shape.clone());
+        // Not waited for: it ends with the process. Nobody listens any more if it is late.
+        thread::spawn(move || {
+            let records = unit_files::of_use(&host, &lore, shape.as_deref());
+            tell.send(records).ok();
+        });
+        Self {
+            told,
+            until: Instant::now() + DEADLINE,
+        }
+    }
+
+    fn records(self) -> Vec<Record> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        self.told.recv_timeout(left).unwrap_or_else(|_| {
+            let text = "files of units could not be read in time";
+            let mut out = Sink::new(unit_files::NAME, clock::now());
+            let gap = Gap::new(unit_files::NAME, Why::Overrun, text);
+            out.gap(&Subject::node(), gap);
+            out.into_records()
+        })
+    }
 }
 
 /// Runtimes whose socket is there and that the sensor of containers does not speak with.
@@ -162,7 +212,7 @@ fn other_runtimes(host: &Host) -> Vec<&'static str> {
 }
 
 /// One answer of each quick sensor that some check needs.
-fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Records {
+fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Vec<Record> {
     let is_needed = |sensor: &str| {
         QUICK
             .iter()
@@ -183,7 +233,7 @@ fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Records {
         all.extend(records);
     }
     // Not told to stop and waited for: their threads end with the process.
-    Records::new(all)
+    all
 }
 
 /// Whether a record shows that a sensor has said all it can say at once.

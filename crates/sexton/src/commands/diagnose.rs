@@ -17,7 +17,7 @@ use sexton_host::Host;
 use sexton_model::diagnosis::State;
 use sexton_report::diagnosis::{self as report, Judged};
 use sexton_report::record::{ProgressView, watching_line};
-use sexton_sensors::SENSORS;
+use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec};
 use sexton_store::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -43,7 +43,10 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
     let policy = policy::read(args.policy.as_deref())?.rules;
     let judged = match &args.from {
         Some(folder) => judge::bundle(folder, &policy)?,
-        None => watch_and_judge(args.time, args.output.as_deref(), &policy)?,
+        None => {
+            let more = if args.ask_numa_stat { ON_REQUEST } else { &[] };
+            watch_and_judge(args.time, more, args.output.as_deref(), &policy)?
+        }
     };
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format.format() {
@@ -63,12 +66,18 @@ fn exit(judged: &Judged) -> Exit {
     }
 }
 
-/// Watches for a while and judges what was seen; keeps it in a folder if one is given.
-pub fn watch_and_judge(time: Duration, output: Option<&Path>, policy: &Policy) -> Result<Judged> {
+/// Watches for a while, with what sensors were asked for besides the usual, and judges what
+/// was seen; keeps it in a folder if one is given.
+pub fn watch_and_judge(
+    time: Duration,
+    more: &[&'static SensorSpec],
+    output: Option<&Path>,
+    policy: &Policy,
+) -> Result<Judged> {
     match output {
         Some(folder) => {
             refuse_to_mix(folder)?;
-            watch(folder, time)?;
+            watch(folder, time, more)?;
             judge::bundle(folder, policy)
         }
         None => {
@@ -77,7 +86,7 @@ pub fn watch_and_judge(time: Duration, output: Option<&Path>, policy: &Policy) -
                 .tempdir()
                 .context("cannot make a temporary folder")?;
             let folder = temporary.path().join("node.bundle");
-            watch(&folder, time)?;
+            watch(&folder, time, more)?;
             judge::bundle(&folder, policy)
         }
     }
@@ -96,7 +105,7 @@ fn refuse_to_mix(folder: &Path) -> Result<()> {
 }
 
 /// Records with every sensor until the time is up or a signal comes.
-fn watch(folder: &Path, time: Duration) -> Result<()> {
+fn watch(folder: &Path, time: Duration, more: &[&'static SensorSpec]) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // The first ends the watch; should judging hang, the second ends that.
@@ -110,7 +119,7 @@ fn watch(folder: &Path, time: Duration) -> Result<()> {
     }
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
-    let mut recorder = Recorder::start(&host, &members(time), folder, limits)?;
+    let mut recorder = Recorder::start(&host, &members(time, more), folder, limits)?;
     let began = Instant::now();
     let mut out = io::stderr().lock();
     let terminal = out.is_terminal();
@@ -137,9 +146,13 @@ fn watch(folder: &Path, time: Duration) -> Result<()> {
 }
 
 /// All sensors; the census as often as its growth needs.
-fn members(time: Duration) -> Vec<Member> {
+fn members(time: Duration, more: &[&'static SensorSpec]) -> Vec<Member> {
     let census = (time / N_CENSUSES).max(SHORTEST_CENSUS);
-    let mut members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
+    let mut members: Vec<Member> = SENSORS
+        .iter()
+        .chain(more)
+        .map(|spec| Member::new(spec))
+        .collect();
     for member in &mut members {
         if member.spec.name == "memcg" {
             member.every = member.every.min(census);

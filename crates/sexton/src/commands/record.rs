@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use sexton_agent::{Member, Progress, Recorder};
 use sexton_host::Host;
 use sexton_report::record as report;
-use sexton_sensors::{SENSORS, SensorSpec, stacks};
+use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec, stacks};
 use sexton_store::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -108,6 +108,9 @@ fn members(args: &RecordArgs) -> Result<Vec<Member>> {
             .map(|name| Ok(Member::new(find(name)?)))
             .collect::<Result<_>>()?,
     };
+    if args.ask_numa_stat {
+        members.extend(ON_REQUEST.iter().map(|spec| Member::new(spec)));
+    }
     if args.no_stacks {
         members.retain(|member| member.spec.name != stacks::NAME);
     }

@@ -1,10 +1,15 @@
-use sexton_model::gap::Gap;
-use sexton_model::gate::{Tally, worst};
+use sexton_model::fact::container::{CONTAINER_RUNNING, CONTAINER_STARTED};
+use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
+use sexton_model::fact::nic;
+use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
+use sexton_model::gap::{Gap, Why};
+use sexton_model::gate::{Check, Live, Passed, Tally, UnitSurvey, worst};
+use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
 
-use super::*;
+use super::super::{GatePolicy, Seen, judge, limits};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -13,7 +18,6 @@ struct Node {
     memory: Tally,
     units: Result<UnitSurvey, Gap>,
     records: Vec<Record>,
-    unwanted: Vec<String>,
     other_runtimes: &'static [&'static str],
 }
 
@@ -24,6 +28,7 @@ fn quiet() -> Node {
     let mut out = Sink::new("containers", Moment::from_ns(900 * SECOND));
     out.sample(&Subject::node(), &CONTAINER_RUNNING, 3.0);
     records.extend(out.into_records());
+    records.extend(unit_files(Some("kubernetes-node"), &[]));
     Node {
         memory: Tally {
             total: Some(300),
@@ -36,9 +41,30 @@ fn quiet() -> Node {
             ..UnitSurvey::default()
         }),
         records,
-        unwanted: Vec::new(),
         other_runtimes: &[],
     }
+}
+
+/// What the files of units tell: the shape, and known offenders that are on.
+fn unit_files(shape: Option<&str>, offenders: &[&str]) -> Vec<Record> {
+    let mut out = Sink::new("unit_files", Moment::from_ns(900 * SECOND));
+    let told = shape.map(|shape| ("shape".into(), shape.to_owned()));
+    let now = out.now();
+    out.event(
+        now,
+        &Subject::node(),
+        &UNIT_SHAPE,
+        told.into_iter().collect(),
+    );
+    for unit in offenders {
+        let details = vec![
+            ("offender_why".into(), "it loops".to_owned()),
+            ("offender_action".into(), "mask".to_owned()),
+        ];
+        let subject = Subject::new(SubjectKind::Unit, *unit);
+        out.event(now, &subject, &UNIT_FILE, details);
+    }
+    out.into_records()
 }
 
 impl Node {
@@ -49,9 +75,8 @@ impl Node {
             units: self.units.as_ref(),
             records: &records,
             other_runtimes: self.other_runtimes,
-            unwanted: Some(Ok(&self.unwanted)),
         };
-        super::super::judge(&seen, policy, &[])
+        judge(&seen, policy, &[])
     }
 
     /// Expects this of one check, and that all others pass.
@@ -89,7 +114,7 @@ impl Node {
 #[test]
 fn a_quiet_node_passes() {
     let checks = quiet().judge(&GatePolicy::default());
-    assert_eq!(checks.len(), super::super::limits().count());
+    assert_eq!(checks.len(), limits().count());
     assert_eq!(worst(&checks), Passed::Yes, "{checks:#?}");
     assert_eq!(worst(&[]), Passed::Unknown);
 }
@@ -217,4 +242,42 @@ fn a_check_can_be_skipped() {
     policy.skipped.insert("nic_resets");
     let checks = quiet().judge(&policy);
     assert!(checks.iter().all(|check| check.name != "nic_resets"));
+}
+
+#[test]
+fn units_without_use_are_counted_for_the_shape() {
+    let mut node = quiet();
+    let mut told = |shape, offenders: &[&str]| {
+        node.records.retain(|record| record.sensor != "unit_files");
+        node.records.extend(unit_files(shape, offenders));
+        let checks = node.judge(&GatePolicy::default());
+        let check = checks.into_iter().find(|one| one.name == "unwanted_units");
+        check.expect("it is there")
+    };
+    let check = told(Some("kubernetes-node"), &["ecs.service"]);
+    assert_eq!((check.passed, check.value), (Passed::No, Some(1.0)));
+    assert_eq!(check.subjects, ["ecs.service"]);
+    // Without a shape a known offender is one all the same; none is no pass.
+    assert_eq!(told(None, &["ecs.service"]).passed, Passed::No);
+    let check = told(None, &[]);
+    assert_eq!((check.passed, check.value), (Passed::Unknown, Some(0.0)));
+    assert!(check.why.contains("--shape"), "{}", check.why);
+}
+
+#[test]
+fn files_of_units_that_were_not_read_are_unknown() {
+    let mut node = quiet();
+    node.gap("unit_files", Why::Overrun);
+    node.check("unwanted_units", Passed::Unknown, None);
+    // Where there are no units none is unwanted.
+    node.gap("unit_files", Why::Unsupported);
+    node.check("unwanted_units", Passed::Yes, Some(0.0));
+    let mut node = quiet();
+    let gaps = {
+        let mut other = quiet();
+        other.gap("unit_files", Why::Malformed);
+        other.records.pop().expect("a gap")
+    };
+    node.records.push(gaps);
+    node.check("unwanted_units", Passed::Unknown, Some(0.0));
 }

@@ -15,6 +15,7 @@ use crate::figures;
 use crate::origins::Origin;
 use crate::pile;
 use crate::trend::goes_on;
+use crate::unit_name::{self, journal, systemctl};
 
 /// One who may be behind churn.
 pub(super) struct Suspect<'a> {
@@ -136,7 +137,7 @@ impl<'a> Suspect<'a> {
             },
             since: self.since.or_else(|| self.life_times.iter().min().copied()),
             evidence: self.evidence(case),
-            remedies: self.remedies(),
+            remedies: self.remedies(case),
             touched,
             episodes: self.episodes(),
         }
@@ -194,6 +195,10 @@ impl<'a> Suspect<'a> {
                         "{} were made while sexton watched, none any more at the end",
                         figures::count(n)
                     ),
+                };
+                let made = match self.is_gone(case) {
+                    true => "it does not run any more",
+                    false => &made,
                 };
                 format!(
                     "{who} has left {} dying cgroups behind; {made}",
@@ -285,40 +290,75 @@ impl<'a> Suspect<'a> {
     }
 
     /// What systemd's own counters say: in this trouble, nothing.
-    fn of_systemd(&self, case: &Case<'_>) -> Option<Evidence> {
+    fn of_systemd(&self, case: &Case<'_>) -> Vec<Evidence> {
         if self.subject.kind != SubjectKind::Unit {
-            return None;
+            return Vec::new();
+        }
+        if unit_name::is_of_user(&self.subject.name) {
+            let text = "what the user's own systemd counts: only the system's is asked";
+            return vec![Evidence::missing("units", text)];
         }
         if !case.heard("units") {
-            return Some(Evidence::missing("units", case.why_silent("units")));
+            return vec![Evidence::missing("units", case.why_silent("units"))];
         }
         let restarts = case
             .latest(&unit_fact::UNIT_RESTARTS, &self.subject)
             .unwrap_or(0.0);
         let text =
             format!("systemd counts {restarts} restarts of it: its own counters do not tell");
-        Some(Evidence::speaks_for("units: NRestarts", text).value(restarts))
+        let mut evidence = vec![Evidence::speaks_for("units: NRestarts", text).value(restarts)];
+        let starts = case.of(&unit_fact::UNIT_STARTED).iter();
+        let starts: Vec<_> = starts
+            .filter(|record| record.subject == self.subject)
+            .collect();
+        if let Some(last) = starts.last() {
+            let by = last
+                .detail("triggered_by")
+                .map_or(String::new(), |by| format!(", by {by}"));
+            let text = format!("systemd started it {} times{by}", starts.len());
+            evidence.push(Evidence::speaks_for("units: starts", text).value(starts.len() as f64));
+        }
+        evidence
     }
 
-    fn remedies(&self) -> Vec<Remedy> {
-        let name = &self.subject.name;
+    /// systemd knows of it, and it does not run.
+    fn is_gone(&self, case: &Case<'_>) -> bool {
+        if self.subject.kind != SubjectKind::Unit
+            || unit_name::is_of_user(&self.subject.name)
+            || !case.heard("units")
+        {
+            return false;
+        }
+        let seen = case.of(&unit_fact::UNIT_SEEN).iter();
+        let own = seen.filter(|record| record.subject == self.subject);
+        let state = own.filter_map(|record| record.detail("active")).next_back();
+        let was_started = case
+            .of(&unit_fact::UNIT_STARTED)
+            .iter()
+            .any(|record| record.subject == self.subject);
+        !was_started && state.is_none_or(|state| state == "inactive" || state == "failed")
+    }
+
+    fn remedies(&self, case: &Case<'_>) -> Vec<Remedy> {
+        let name = &*self.subject.name;
         match self.subject.kind {
+            SubjectKind::Unit if self.is_gone(case) => vec![Remedy::command(
+                RemedyKind::Look,
+                "it does not run: there is nothing to stop; see what it did",
+                journal(name),
+            )],
             SubjectKind::Unit => vec![
                 Remedy::command(
                     RemedyKind::Stop,
                     "end the churn now",
-                    format!("sudo systemctl stop {name}"),
+                    systemctl("stop", name),
                 ),
                 Remedy::command(
                     RemedyKind::Prevent,
                     "keep it from starting here, on this node and in the image",
-                    format!("sudo systemctl disable --now {name}"),
+                    systemctl("disable --now", name),
                 ),
-                Remedy::command(
-                    RemedyKind::Look,
-                    "see what it does",
-                    format!("journalctl -u {name} -n 50"),
-                ),
+                Remedy::command(RemedyKind::Look, "see what it does", journal(name)),
             ],
             SubjectKind::Image => vec![Remedy::advice(
                 RemedyKind::Stop,

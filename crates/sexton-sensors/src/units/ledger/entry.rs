@@ -262,10 +262,15 @@ impl Entry {
         self.event(at, &fact::UNIT_STOPPED, details)
     }
 
-    /// How it ended.
+    /// How it ended. systemd sets the result back when the next run begins, and its signals
+    /// tell what is so when they are sent: a success beside another status says nothing.
     fn outcome(&self) -> Vec<Detail> {
         let mut details = Vec::new();
-        if let Some(result) = Value::Text(self.result.clone()).shown() {
+        let is_doubtful = self.result == "success" && self.has_exited_otherwise();
+        if let Some(result) = Value::Text(self.result.clone())
+            .shown()
+            .filter(|_| !is_doubtful)
+        {
             details.push(("result".into(), result));
         }
         let code = match self.exit_code {
@@ -278,6 +283,10 @@ impl Entry {
         let status = self.exit_status.clone();
         details.extend(status.map(|status| ("exit_status".into(), status)));
         details
+    }
+
+    fn has_exited_otherwise(&self) -> bool {
+        self.exit_code == 1 && self.exit_status.as_deref() != Some("0")
     }
 
     /// Takes what the unit is set to do.

@@ -79,7 +79,7 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
 
 /// Watches the node as `sexton diagnose` does.
 fn judge_now() -> Result<Diagnosis> {
-    let judged = diagnose::watch_and_judge(WATCH, None, &Policy::default())?;
+    let judged = diagnose::watch_and_judge(WATCH, &[], None, &Policy::default())?;
     let mut text = Vec::new();
     sexton_report::diagnosis::json(&mut text, &judged)?;
     Diagnosis::parse(&text)

@@ -1,0 +1,95 @@
+//! Resets of network devices.
+
+use std::collections::BTreeMap;
+
+use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
+use sexton_model::fact::nic;
+use sexton_model::moment::Moment;
+use sexton_model::timeline::Timeline;
+
+use super::Counting;
+use crate::gate::Seen;
+use crate::gate::count::Count;
+use crate::gate::policy::{GatePolicy, Limit};
+
+pub(super) static NIC_RESETS: Counting = Counting {
+    limit: Limit {
+        name: "nic_resets",
+        default: 0.0,
+        range: (0.0, 1e6),
+        title: "resets and timeouts of network devices since boot",
+        code: "NIC001",
+        why: "a device that works is never reset",
+    },
+    count: nic_resets,
+};
+
+/// So long after the first line of a reset its other lines follow.
+const ONE_RESET_NS: u64 = 10_000_000_000;
+
+fn nic_resets(seen: &Seen<'_>, _: &GatePolicy) -> Count {
+    let mut devices = resets_in_log(seen.records);
+    let mut has_counters = false;
+    for fact in [&nic::NIC_RESETS, &nic::NIC_TX_TIMEOUTS] {
+        for record in seen.records.of(fact) {
+            has_counters = true;
+            let name = device_of(&record.subject.name);
+            let n = devices.entry(name.to_owned()).or_default();
+            *n = n.max(record.value().unwrap_or(0.0));
+        }
+    }
+    devices.retain(|_, n| *n > 0.0);
+    let total = devices.values().fold(0.0, |sum, n| sum + n);
+    let mut devices: Vec<(String, f64)> = devices.into_iter().collect();
+    devices.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let why = match devices.first() {
+        Some((device, n)) => format!("{device} was reset or timed out ({n})"),
+        None => "no reset in the kernel's log or the counters of drivers".into(),
+    };
+    let count = match (log_is_whole(seen.records), has_counters) {
+        (Ok(()), _) => Count::of(total, why),
+        (Err(_), true) => Count::of(total, format!("{why}; the log is not whole")),
+        (Err(gap), false) => Count::at_least(total, format!("{why}, but {gap}")),
+    };
+    count
+        .next("sudo sexton diagnose".to_owned())
+        .about(devices.into_iter().map(|(device, _)| device).collect())
+}
+
+/// `eth0/tx-3` is a queue of `eth0`.
+fn device_of(subject: &str) -> &str {
+    subject.split('/').next().unwrap_or(subject)
+}
+
+/// Resets by device; the lines of one reset count once.
+fn resets_in_log(records: &dyn Timeline) -> BTreeMap<String, f64> {
+    let mut devices: BTreeMap<String, (f64, Option<Moment>)> = BTreeMap::new();
+    for record in records.of(&KLOG_EVENT) {
+        let class = record.detail("class").unwrap_or_default();
+        if !matches!(class, "nic_reset" | "nic_tx_timeout" | "nic_reset_failed") {
+            continue;
+        }
+        let name = record.detail("device").or(record.detail("bus"));
+        let name = name.unwrap_or("a network device").to_owned();
+        let (n, last) = devices.entry(name).or_default();
+        let is_new = last.is_none_or(|last| record.at.since(last).as_nanos() > ONE_RESET_NS.into());
+        *n += f64::from(u8::from(is_new));
+        *last = Some(record.at);
+    }
+    devices
+        .into_iter()
+        .map(|(name, (n, _))| (name, n))
+        .collect()
+}
+
+/// Whether the log was read from its first line on; else why not.
+fn log_is_whole(records: &dyn Timeline) -> Result<(), String> {
+    let mut gaps = records.gaps().filter(|(_, _, gap)| gap.sensor == "klog");
+    match gaps.next() {
+        Some((_, _, gap)) => Err(gap.text.clone()),
+        None if records.of(&KLOG_LINES).next().is_none() => {
+            Err("the kernel's log was not read in time".into())
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,69 @@
+//! Units that are on and that this shape of node has no use for, by their files.
+
+use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
+use sexton_model::gap::Why;
+use sexton_model::text::shell_word;
+
+use super::{Counting, names, silence};
+use crate::gate::Seen;
+use crate::gate::count::Count;
+use crate::gate::policy::{GatePolicy, Limit};
+use crate::unit_files::UnitFile;
+
+pub(super) static UNWANTED_UNITS: Counting = Counting {
+    limit: Limit {
+        name: "unwanted_units",
+        default: 0.0,
+        range: (0.0, 1e6),
+        title: "units that this shape of node has no use for",
+        code: "UNIT004",
+        why: "the founding incident began with one",
+    },
+    count: unwanted_units,
+};
+
+const SENSOR: &str = "unit_files";
+
+fn unwanted_units(seen: &Seen<'_>, policy: &GatePolicy) -> Count {
+    let Some(shape) = seen.records.of(&UNIT_SHAPE).last() else {
+        let mut gaps = seen.records.gaps();
+        let is_none = gaps.any(|(_, _, gap)| gap.sensor == SENSOR && gap.why == Why::Unsupported);
+        return match is_none {
+            true => Count::of(0.0, silence(seen, SENSOR)),
+            false => Count::unknown(silence(seen, SENSOR)),
+        };
+    };
+    let mut units: Vec<String> = seen
+        .records
+        .of(&UNIT_FILE)
+        .filter(|record| UnitFile(record).is_unwanted())
+        .map(|record| record.subject.name.to_string())
+        .filter(|unit| !policy.ignores_unit(unit))
+        .collect();
+    units.sort();
+    units.dedup();
+    let n = units.len() as f64;
+    let shape = shape.detail("shape");
+    let mut unread = seen.records.gaps().filter(|gap| gap.2.sensor == SENSOR);
+    let found = match (units.len(), shape) {
+        (0, Some(shape)) => format!("every unit that is on may have a use on a {shape}"),
+        (0, None) => "none is known to be of no use anywhere".to_owned(),
+        (_, Some(shape)) => format!("of no use on a {shape}: {}", names(&units)),
+        (_, None) => format!("of no use anywhere: {}", names(&units)),
+    };
+    let count = match (shape, unread.next()) {
+        (Some(_), None) => Count::of(n, found),
+        (Some(_), Some((_, _, gap))) => {
+            Count::at_least(n, format!("{found}; not all files were read: {}", gap.text))
+        }
+        (None, _) => Count::at_least(
+            n,
+            format!("{found}; what this node is for cannot be told: say it with --shape"),
+        ),
+    };
+    let next = units.first().map(|_| match &policy.shape {
+        Some(given) => format!("sexton image audit / --shape {}", shell_word(given)),
+        None => "sexton image audit /".to_owned(),
+    });
+    count.next(next).about(units)
+}

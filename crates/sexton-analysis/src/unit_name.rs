@@ -1,0 +1,108 @@
+//! Units by name, those of users' own managers among them, and what to type about them.
+//!
+//! A unit of a user may be named like one of the system's; it is told together with the
+//! manager that it belongs to: `user@1000.service/loop.service`.
+
+use sexton_model::origin::{Kind, Origin};
+use sexton_model::text::{escape, shell_word};
+
+/// The unit that the path of a cgroup tells.
+pub(crate) fn of_path(path: &str) -> Option<String> {
+    let origin = Origin::of(path.as_bytes());
+    let unit = escape(origin.host_unit()?.as_bytes());
+    match (origin.kind(), origin.user()) {
+        (Kind::UserUnit, Some(user)) if !unit.starts_with("user@") => {
+            Some(format!("user@{user}.service/{unit}"))
+        }
+        _ => Some(unit),
+    }
+}
+
+/// The unit without its manager.
+pub(crate) fn own(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, unit)| unit)
+}
+
+/// Whether it belongs to a user's own manager, which nobody asked.
+pub(crate) fn is_of_user(name: &str) -> bool {
+    user(name).is_some()
+}
+
+fn user(name: &str) -> Option<&str> {
+    let (manager, _) = name.split_once('/')?;
+    manager.strip_prefix("user@")?.strip_suffix(".service")
+}
+
+/// What to type to have something done with a unit, by whoever may.
+pub(crate) fn systemctl(verb: &str, name: &str) -> String {
+    let unit = word(own(name));
+    match user(name) {
+        Some(user) => {
+            let user = shell_word(user);
+            format!(
+                "sudo -u '#{user}' XDG_RUNTIME_DIR=/run/user/{user} systemctl --user {verb} {unit}"
+            )
+        }
+        None => format!("sudo systemctl {verb} {unit}"),
+    }
+}
+
+/// What to type to see what a unit logs.
+pub(crate) fn journal(name: &str) -> String {
+    let option = if is_of_user(name) {
+        "--user-unit"
+    } else {
+        "-u"
+    };
+    format!("journalctl {option} {} -n 50", word(own(name)))
+}
+
+/// A name that begins with a dash is no option.
+fn word(name: &str) -> String {
+    match name.starts_with('-') {
+        true => format!("-- {}", shell_word(name)),
+        false => shell_word(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_users_are_told_from_the_systems() {
+        let of = |path| of_path(path).unwrap_or_default();
+        assert_eq!(of("/system.slice/ssh.service"), "ssh.service");
+        let own = "/user.slice/user-1000.slice/user@1000.service/app.slice/ssh.service";
+        assert_eq!(of(own), "user@1000.service/ssh.service");
+        let below = "/user.slice/user-1000.slice/user@1000.service/app.slice/ssh.service/a/1";
+        assert_eq!(of(below), "user@1000.service/ssh.service");
+        let manager = "/user.slice/user-1000.slice/user@1000.service/init.scope";
+        assert_eq!(of(manager), "user@1000.service/init.scope");
+        assert_eq!(of_path("/jobs/run-1"), None);
+    }
+
+    #[test]
+    fn commands_do_what_they_say_and_no_more() {
+        assert_eq!(
+            systemctl("stop", "a.service"),
+            "sudo systemctl stop a.service"
+        );
+        assert_eq!(
+            systemctl("stop", "user@1000.service/a.service"),
+            "sudo -u '#1000' XDG_RUNTIME_DIR=/run/user/1000 systemctl --user stop a.service"
+        );
+        assert_eq!(
+            systemctl("stop", "a;reboot;.service"),
+            "sudo systemctl stop 'a;reboot;.service'"
+        );
+        assert_eq!(
+            systemctl("stop", "-H evil.service"),
+            "sudo systemctl stop -- '-H evil.service'"
+        );
+        assert_eq!(
+            journal("user@7.service/$(id).service"),
+            "journalctl --user-unit '$(id).service' -n 50"
+        );
+    }
+}
