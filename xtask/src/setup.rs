@@ -125,6 +125,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::Program("mmdebstrap"),
+        package: "mmdebstrap",
+        why: "makes the Debian roots that audits are tested on",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::Program("qemu-img"),
         package: "qemu-utils",
         why: "makes qcow2 images for tests",
@@ -308,6 +314,7 @@ mod tests {
                 "ethtool",
                 "python3-venv",
                 "debootstrap",
+                "mmdebstrap",
                 "qemu-utils",
                 "squashfs-tools",
                 "fdisk",
@@ -340,6 +347,7 @@ mod tests {
                 "ethtool",
                 "python3-venv",
                 "debootstrap",
+                "mmdebstrap",
                 "qemu-utils",
                 "squashfs-tools",
                 "fdisk",

@@ -45,7 +45,7 @@ mod walks;
 pub use case::Case;
 pub use policy::{Policy, PolicyError};
 pub use policy_file::{PolicyFile, PolicyFileError};
-pub use rule::{Findings, Rule, Threshold};
+pub use rule::{Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::gap::Gap;

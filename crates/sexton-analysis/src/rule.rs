@@ -40,14 +40,18 @@ impl Rule {
 
     /// Its manual page: the comment at the head of its file.
     pub fn manual(&self) -> String {
-        let lines = self.source.lines();
-        let head = lines.take_while(|line| line.starts_with("//!"));
-        let text: Vec<&str> = head
-            .map(|line| line.trim_start_matches("//!"))
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
-            .collect();
-        text.join("\n")
+        manual(self.source)
     }
+}
+
+/// The manual at the head of a source file: its module documentation.
+pub fn manual(source: &str) -> String {
+    let head = source.lines().take_while(|line| line.starts_with("//!"));
+    let text: Vec<&str> = head
+        .map(|line| line.trim_start_matches("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
+    text.join("\n")
 }
 
 /// A number that a judgement depends on.

@@ -38,6 +38,11 @@ impl<'a> UnitFile<'a> {
         self.detail("role") == Some("must") && !is_base
     }
 
+    /// A signature only suspects it: what the machine is for is not known.
+    fn is_unsure(&self) -> bool {
+        self.detail("offender_unsure").is_some()
+    }
+
     pub(crate) fn is_broken(&self) -> bool {
         self.detail("fails").is_some()
     }
@@ -74,7 +79,7 @@ pub fn verdict(record: &Record) -> (UnitVerdict, String) {
     }
     match (unit.detail("role"), unit.detail("role_why")) {
         (Some("must"), Some(why)) => return (UnitVerdict::Needed, why.to_owned()),
-        (Some("may"), Some(why)) if unit.detail("offender").is_none() => {
+        (Some("may"), Some(why)) if unit.detail("offender").is_none() || unit.is_unsure() => {
             return (UnitVerdict::Harmless, why.to_owned());
         }
         _ => {}
@@ -86,16 +91,26 @@ pub fn verdict(record: &Record) -> (UnitVerdict, String) {
     ) {
         (Some("leave"), None, Some(why)) => (UnitVerdict::Harmless, why.to_owned()),
         (_, Some(veto), _) => (UnitVerdict::Harmless, format!("often unwanted, but {veto}")),
+        (Some("bound"), None, Some(why)) if unit.is_unsure() => (
+            UnitVerdict::Unknown,
+            format!("it may be of no use: {why}; what this machine is for is not known"),
+        ),
         (Some("bound"), None, Some(why)) => {
             (UnitVerdict::Unknown, format!("{why}; files cannot tell"))
         }
         _ if matches!(unit.detail("state"), Some("static" | "generated" | "alias")) => {
             (UnitVerdict::Harmless, "another unit starts it".to_owned())
         }
-        _ => (
-            UnitVerdict::Unknown,
-            "no shape and no signature knows it".to_owned(),
-        ),
+        _ => (UnitVerdict::Unknown, unknown(&unit)),
+    }
+}
+
+/// Of a unit that nothing is known of: what can be said all the same.
+fn unknown(unit: &UnitFile<'_>) -> String {
+    let known = "no shape and no signature knows it";
+    match (unit.detail("starts_per_day"), unit.detail("starts_by")) {
+        (Some(n), Some(by)) => format!("{known}; at most {n} starts a day by {by}"),
+        _ => known.to_owned(),
     }
 }
 
@@ -182,6 +197,18 @@ mod tests {
         ];
         check(&loops, UnitVerdict::Broken, &both);
         check(&[ON, ("skipped", "x")], UnitVerdict::Harmless, &[]);
+        let unsure = [
+            ("offender", "x"),
+            ("offender_why", "it loops"),
+            ("offender_action", "bound"),
+            ("offender_unsure", "yes"),
+        ];
+        let suspected = [&[ON][..], &unsure, &ENDLESS].concat();
+        check(
+            &suspected,
+            UnitVerdict::Unknown,
+            &[("UNIT005", Severity::Note)],
+        );
         let unknown = [&[ON][..], &ENDLESS].concat();
         check(
             &unknown,

@@ -25,6 +25,7 @@ mod targets {
     pub(crate) mod partition_table;
     pub(crate) mod perf_data;
     pub(crate) mod perf_script;
+    pub(crate) mod preset;
     pub(crate) mod proc_files;
     pub(crate) mod runtime_state;
     pub(crate) mod segment;
@@ -35,7 +36,7 @@ mod targets {
 
 use targets::{
     bundle_json, cgroup_path, container_api, dbus, elf, ethtool, folded, image, journal, klog,
-    mounts, oci_manifest, packed, partition_table, perf_data, perf_script, proc_files,
+    mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset, proc_files,
     runtime_state, segment, tar_layer, unit_file, wal,
 };
 
@@ -66,6 +67,7 @@ pub static TARGETS: &[Target] = &[
     partition_table::TARGET,
     perf_data::TARGET,
     perf_script::TARGET,
+    preset::TARGET,
     proc_files::TARGET,
     runtime_state::TARGET,
     segment::TARGET,

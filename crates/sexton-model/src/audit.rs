@@ -58,6 +58,9 @@ pub struct AuditUnit {
     pub file: String,
     /// The units that lead to it, from `default.target` on.
     pub reached_by: Vec<String>,
+    /// How often a day it may start, and so make a memory cgroup, and which settings say so:
+    /// those of a timer, or of an endless loop.
+    pub starts_per_day: Option<(u64, String)>,
     /// Whether it runs or may run after a boot.
     pub is_on: bool,
     /// What it is worth.

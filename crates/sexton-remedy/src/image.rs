@@ -40,6 +40,15 @@ pub enum ImageFixError {
         #[source]
         source: io::Error,
     },
+    /// It could not be changed, and what was changed could not be put back.
+    #[error(
+        "the image is half changed: mend what failed, then take it back with sexton image undo"
+    )]
+    HalfDone {
+        /// What failed.
+        #[source]
+        source: Box<ImageFixError>,
+    },
     /// It was changed before and not taken back.
     #[error("this image was fixed before: take that back first, with sexton image undo")]
     FixedBefore,
@@ -106,13 +115,15 @@ enum Becomes {
     Text(String),
 }
 
-/// Does it. What was there is in [`UNDO_FILE`] before the first change.
+/// Does it. What was there is in [`UNDO_FILE`] before the first change. If something cannot be
+/// changed, all of it is put back.
 pub fn apply(root: &Path, plan: &ImagePlan, _consent: &Consent) -> Result<(), ImageFixError> {
     let inside = Inside::open(root).map_err(at(Path::new("/")))?;
     let undo_file = Path::new(UNDO_FILE);
     if !matches!(inside.was(undo_file).map_err(at(undo_file))?, Was::Nothing) {
         return Err(ImageFixError::FixedBefore);
     }
+    inside.clear_leftover(undo_file).map_err(at(undo_file))?;
     let changes = plan.changes();
     let mut ledger = Ledger::default();
     let paths = changes.iter().map(|(path, _)| path.as_path());
@@ -123,16 +134,37 @@ pub fn apply(root: &Path, plan: &ImagePlan, _consent: &Consent) -> Result<(), Im
             ledger.entries.push(Entry::new(path, was));
         }
     }
-    inside
-        .write(undo_file, ledger.to_text().as_bytes())
-        .map_err(at(undo_file))?;
+    let written = inside
+        .make_folders(undo_file)
+        .and_then(|()| inside.write(undo_file, ledger.to_text().as_bytes()));
+    if let Err(error) = written {
+        // Folders at most: nothing that was there has been touched.
+        let _ = take_back(&inside, &ledger);
+        return Err(at(undo_file)(error));
+    }
+    let Err(failed) = carry_out(&inside, &changes) else {
+        return Ok(());
+    };
+    match take_back(&inside, &ledger) {
+        Ok(()) => Err(failed),
+        Err(_) => Err(ImageFixError::HalfDone {
+            source: Box::new(failed),
+        }),
+    }
+}
+
+fn carry_out(inside: &Inside, changes: &[(PathBuf, Becomes)]) -> Result<(), ImageFixError> {
     for (path, becomes) in changes {
         let done = match becomes {
-            Becomes::Nothing => inside.remove(&path),
-            Becomes::Mask => inside.link(&path, Path::new("/dev/null")),
-            Becomes::Text(text) => inside.write(&path, text.as_bytes()),
+            Becomes::Nothing => inside.remove(path),
+            Becomes::Mask => inside
+                .make_folders(path)
+                .and_then(|()| inside.link(path, Path::new("/dev/null"))),
+            Becomes::Text(text) => inside
+                .make_folders(path)
+                .and_then(|()| inside.write(path, text.as_bytes())),
         };
-        done.map_err(at(&path))?;
+        done.map_err(at(path))?;
     }
     Ok(())
 }
@@ -143,25 +175,42 @@ pub fn undo(root: &Path, _consent: &Consent) -> Result<Vec<PathBuf>, ImageFixErr
     let undo_file = Path::new(UNDO_FILE);
     let text = match inside.was(undo_file).map_err(at(undo_file))? {
         Was::File { content, .. } => content,
-        _ => return Err(ImageFixError::NotFixed),
+        _ => {
+            inside.clear_leftover(undo_file).map_err(at(undo_file))?;
+            return Err(ImageFixError::NotFixed);
+        }
     };
     let ledger = Ledger::from_text(&text).map_err(ImageFixError::Malformed)?;
+    take_back(&inside, &ledger)?;
+    Ok(ledger.entries.iter().map(Entry::path).collect())
+}
+
+/// Everything that says what was there goes last: a kill before that, and all can be done
+/// again.
+fn take_back(inside: &Inside, ledger: &Ledger) -> Result<(), ImageFixError> {
+    let undo_file = Path::new(UNDO_FILE);
     for entry in ledger.entries.iter().rev() {
         let path = entry.path();
         inside.restore(&path, &entry.was).map_err(at(&path))?;
     }
-    inside.remove(undo_file).map_err(at(undo_file))?;
-    for folder in ledger.made.iter().rev() {
-        let folder = Path::new(folder);
-        // One that somebody put something into since then stays.
-        let _ = inside.remove_folder(folder);
+    let is_above = |folder: &str| undo_file.starts_with(folder);
+    for is_last in [false, true] {
+        if is_last {
+            inside.remove(undo_file).map_err(at(undo_file))?;
+        }
+        let made = ledger.made.iter().rev();
+        for folder in made.filter(|folder| is_above(folder) == is_last) {
+            // One that somebody put something into since then stays.
+            let _ = inside.remove_folder(Path::new(folder));
+        }
+        let times = ledger.times.iter().rev();
+        for (folder, time) in times.filter(|(folder, _)| is_above(folder) == is_last) {
+            inside
+                .set_time(Path::new(folder), *time)
+                .map_err(at(Path::new(folder)))?;
+        }
     }
-    for (folder, time) in ledger.times.iter().rev() {
-        inside
-            .set_time(Path::new(folder), *time)
-            .map_err(at(Path::new(folder)))?;
-    }
-    Ok(ledger.entries.iter().map(Entry::path).collect())
+    Ok(())
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ImageFixError + use<> {

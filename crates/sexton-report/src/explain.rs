@@ -19,6 +19,8 @@ pub struct RulePage<'a> {
     pub needs: &'a [&'a str],
     /// Sensors that make it see more.
     pub uses: &'a [&'a str],
+    /// What it is to a verdict, if that is not told by the two below.
+    pub standing: Option<&'a str>,
     /// Whether "healthy" cannot be said without it.
     pub is_essential: bool,
     /// Whether it can be what all began with.
@@ -168,7 +170,10 @@ fn sensors(page: &RulePage<'_>) -> String {
     }
 }
 
-fn standing(page: &RulePage<'_>) -> &'static str {
+fn standing<'a>(page: &RulePage<'a>) -> &'a str {
+    if let Some(standing) = page.standing {
+        return standing;
+    }
     match (page.is_cause, page.is_essential) {
         (true, true) => "can be what all began with; a node is not called healthy without it",
         (true, false) => "can be what all began with",

@@ -167,6 +167,13 @@ fn describe_start(unit: &Surveyed) -> Vec<Detail> {
             "prevented_by",
             restart.map(|restart| restart.prevented_by.join(" ")),
         ),
+        (
+            "starts_per_day",
+            unit.rate
+                .as_ref()
+                .map(|rate| format!("{:.0}", rate.per_day.ceil())),
+        ),
+        ("starts_by", unit.rate.as_ref().map(|rate| rate.by.clone())),
         ("fails", fails.or_else(|| unit.unit.bad.clone())),
         ("skipped", skipped),
     ])
@@ -183,6 +190,10 @@ fn describe_offender(unit: &Surveyed) -> Vec<Detail> {
         ("offender_veto", offender.veto.clone()),
         ("offender_risk", Some(offender.risk.name().to_owned())),
         ("offender_action", Some(offender.action.name().to_owned())),
+        (
+            "offender_unsure",
+            offender.is_unsure.then(|| "yes".to_owned()),
+        ),
         ("offender_triggers", Some(offender.triggers.join(" "))),
         ("offender_source", Some(offender.source.clone())),
     ])

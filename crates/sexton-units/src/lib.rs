@@ -3,7 +3,8 @@
 //!
 //! - `state`: search paths, links, masks, aliases: what `systemctl list-unit-files` says;
 //! - `preset`: what the vendor wanted;
-//! - `settings`, `restart`, `start`: what a unit is set to do, and whether it can;
+//! - `settings`, `restart`, `timer`, `start`: what a unit is set to do, how often, and
+//!   whether it can;
 //! - `graph`: what would start it;
 //! - `packages`: who put it there;
 //! - `lore`: known offenders and shapes of deployments, as data;
@@ -11,8 +12,8 @@
 
 pub mod file;
 pub mod glob;
+pub mod interpreter;
 pub mod lore;
-
 pub mod name;
 pub mod packages;
 pub mod preset;
@@ -22,6 +23,7 @@ pub mod span;
 pub mod start;
 pub mod state;
 pub mod survey;
+pub mod timer;
 
 mod condition;
 mod folder;

@@ -10,6 +10,7 @@ use std::path::Path;
 
 pub use scene::Scene;
 pub use shape::{Role, Shape};
+pub(crate) use sign::line_has;
 pub use sign::{Ground, Sign};
 pub use signature::{Action, Match, Risk, Signature};
 

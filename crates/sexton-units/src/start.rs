@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::condition::{self, Outcome};
 use crate::file;
+use crate::interpreter;
 use crate::set::UnitSet;
 use crate::settings::Settings;
 use crate::tree::Tree;
@@ -19,7 +20,7 @@ pub enum Hindrance {
 }
 
 /// Where systemd looks for a program that is named without its folder.
-const PROGRAM_FOLDERS: &[&str] = &[
+pub(crate) const PROGRAM_FOLDERS: &[&str] = &[
     "/usr/local/sbin",
     "/usr/local/bin",
     "/usr/sbin",
@@ -29,7 +30,7 @@ const PROGRAM_FOLDERS: &[&str] = &[
 ];
 
 /// Folders that only a boot fills.
-const VOLATILE: &[&str] = &["/run", "/proc", "/sys", "/dev", "/tmp", "/var/run"];
+pub(crate) const VOLATILE: &[&str] = &["/run", "/proc", "/sys", "/dev", "/tmp", "/var/run"];
 
 /// The users and groups of an image.
 #[derive(Debug, Clone, Default)]
@@ -110,6 +111,13 @@ fn missing_program(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
     {
         return None;
     }
+    let sets_path = |word: &String| word.starts_with("PATH=");
+    let knows_path = !settings
+        .words("Service", "Environment")
+        .iter()
+        .any(sets_path)
+        && settings.lines("Service", "EnvironmentFile").is_empty()
+        && settings.last("Service", "ExecSearchPath").is_none();
     for key in ["ExecStartPre", "ExecStart"] {
         for line in settings.lines("Service", key) {
             let words = file::words(line);
@@ -119,7 +127,7 @@ fn missing_program(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
             if prefix.contains('-') || program.contains(['%', '$']) {
                 continue;
             }
-            if let Some(why) = program_is_missing(tree, program) {
+            if let Some(why) = program_is_missing(tree, program, knows_path) {
                 return Some(format!("{key}={program}: {why}"));
             }
         }
@@ -127,39 +135,25 @@ fn missing_program(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
     None
 }
 
-fn program_is_missing(tree: &Tree<'_>, program: &str) -> Option<String> {
+fn program_is_missing(tree: &Tree<'_>, program: &str, knows_path: bool) -> Option<String> {
     let path = Path::new(program);
     if !path.is_absolute() {
-        let mut places = PROGRAM_FOLDERS
-            .iter()
-            .map(|folder| Path::new(folder).join(program));
-        return (!places.any(|place| tree.exists(&place))).then(|| "no such program".into());
+        return match interpreter::on_path(tree, program) {
+            Some(path) => interpreter::missing(tree, &path, knows_path),
+            None if !knows_path => None,
+            None => Some("no such program".into()),
+        };
     }
     if VOLATILE.iter().any(|folder| path.starts_with(folder)) {
         return None;
     }
     match tree.root().meta(path) {
         Ok(meta) if !meta.is_executable() => Some("it is not executable".into()),
-        Ok(_) => missing_interpreter(tree, path),
+        Ok(_) => interpreter::missing(tree, path, knows_path),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("no such file".into()),
         // What cannot be seen is not called missing.
         Err(_) => None,
     }
-}
-
-/// A script begins with the program that reads it.
-fn missing_interpreter(tree: &Tree<'_>, path: &Path) -> Option<String> {
-    let head = tree.root().read_at(path, 0, 256).ok()?;
-    let line = head.strip_prefix(b"#!")?;
-    let line = line.split(|&b| b == b'\n').next()?;
-    let line = String::from_utf8_lossy(line).into_owned();
-    let interpreter = line.split_whitespace().next()?;
-    let is_missing = interpreter.starts_with('/')
-        && tree
-            .root()
-            .meta(Path::new(interpreter))
-            .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
-    is_missing.then(|| format!("its interpreter {interpreter} is missing"))
 }
 
 fn missing_environment(tree: &Tree<'_>, settings: &Settings) -> Option<String> {

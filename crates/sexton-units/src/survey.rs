@@ -10,12 +10,14 @@ use sexton_host::Root;
 
 use crate::glob;
 use crate::graph::{Edge, Graph};
-use crate::lore::{Action, Ground, Lore, Risk, Role};
+use crate::lore::{Action, Ground, Lore, Risk, Role, line_has};
+use crate::name;
 use crate::packages::Packages;
 use crate::restart::Restart;
 use crate::set::{Unit, UnitSet};
 use crate::start::Hindrance;
 use crate::state::State;
+use crate::timer::{self, Rate};
 use crate::tree::Tree;
 
 /// A file that a sign asks for is small.
@@ -36,6 +38,8 @@ pub struct Offender {
     pub risk: Risk,
     /// What to do.
     pub action: Action,
+    /// Whether it is only suspected, because nobody knows what the machine is for.
+    pub is_unsure: bool,
     /// What is to be masked with it, of what is there.
     pub triggers: Vec<String>,
     /// Where it is known from.
@@ -55,6 +59,8 @@ pub struct Surveyed {
     pub package: Option<String>,
     /// How it is restarted.
     pub restart: Option<Restart>,
+    /// How often a timer starts it, or it starts another as a timer.
+    pub rate: Option<Rate>,
     /// What keeps it from starting.
     pub hindrance: Option<Hindrance>,
     /// What it is to the shape, and why.
@@ -214,11 +220,27 @@ impl Site<'_> {
             reached_by: way.iter().map(|edge| edge.from.clone()).collect(),
             package: package.map(str::to_owned),
             restart: self.set.restart(unit),
+            rate: self.rate(graph, unit),
             hindrance,
             role: role.map(|(role, _, why)| (role, why)),
             offender: self.offender(lore, unit),
             unit: unit.clone(),
         }
+    }
+
+    /// Of a timer its own; of what timers start the sum of those that are on.
+    fn rate(&self, graph: &Graph, unit: &Unit) -> Option<Rate> {
+        if name::sort(&unit.name) == "timer" {
+            return timer::rate(&unit.settings);
+        }
+        let starters = graph.starters(&unit.own_name).into_iter();
+        let timers = starters
+            .filter(|edge| edge.how == "timer" && graph.is_reached(&edge.from))
+            .filter_map(|edge| timer::rate(&self.set.find(&edge.from)?.settings));
+        timers.reduce(|sum, other| Rate {
+            per_day: sum.per_day + other.per_day,
+            by: format!("{} {}", sum.by, other.by),
+        })
     }
 
     /// The first signature that fits, one without a veto before one with.
@@ -229,7 +251,12 @@ impl Site<'_> {
             .iter()
             .filter(|signature| signature.is_about(&unit.name))
         {
-            let Some(weighed) = signature.weigh(self) else {
+            let is_unsure = self.family.is_empty() && !signature.shapes.is_empty();
+            let weighed = match is_unsure {
+                true => signature.suspect(self),
+                false => signature.weigh(self),
+            };
+            let Some(weighed) = weighed else {
                 continue;
             };
             let triggers = signature
@@ -242,7 +269,12 @@ impl Site<'_> {
                 evidence: weighed.evidence,
                 veto: weighed.veto,
                 risk: signature.risk,
-                action: signature.action,
+                action: if is_unsure {
+                    Action::Bound
+                } else {
+                    signature.action
+                },
+                is_unsure,
                 triggers: triggers.cloned().collect(),
                 source: signature.source.join("; "),
             });
@@ -285,7 +317,7 @@ impl Ground for Site<'_> {
         let mut lines = lines
             .lines()
             .filter(|line| !line.trim_start().starts_with('#'));
-        lines.any(|line| line.contains(text))
+        lines.any(|line| line_has(line, text))
     }
 
     fn is_shape(&self, name: &str) -> bool {

@@ -17,7 +17,7 @@ pub(crate) struct Archive {
 
 impl Archive {
     /// The line that makes apt read one suite of this archive.
-    pub(super) fn line(&self, suite: &str) -> String {
+    pub(crate) fn line(&self, suite: &str) -> String {
         let options = self
             .signed_by
             .as_ref()

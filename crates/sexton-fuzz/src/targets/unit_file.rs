@@ -1,8 +1,10 @@
-//! Unit files and presets.
+//! Unit files: what they say, how often that restarts or starts something, and the head of
+//! the program that they name.
 
-use std::path::Path;
-
-use sexton_units::{file, preset};
+use sexton_units::interpreter::{self, Headers};
+use sexton_units::restart::{Defaults, Restart};
+use sexton_units::settings::Settings;
+use sexton_units::{file, timer};
 
 use crate::Target;
 
@@ -13,9 +15,16 @@ pub(crate) const TARGET: Target = Target {
 
 fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    file::parse(&text);
-    preset::parse(
-        &text,
-        Path::new("/etc/systemd/system-preset/50-fuzz.preset"),
-    );
+    for assignment in file::parse(&text) {
+        file::words(&assignment.value);
+    }
+    let settings = Settings::parse(&text);
+    let restart = Restart::of(&settings, &Defaults::default());
+    restart.is_endless();
+    restart.arithmetic();
+    if let Some(rate) = timer::rate(&settings) {
+        assert!(rate.per_day.is_finite() && rate.per_day > 0.0, "{rate:?}");
+    }
+    interpreter::first_line(bytes);
+    Headers::of(bytes).and_then(|headers| headers.loader(bytes));
 }

@@ -11,6 +11,9 @@ use super::ledger::{Ledger, Time, Was};
 /// A unit file that somebody wrote is small; a larger one is not taken into the undo file.
 const CONTENT_BYTES_MAX: u64 = 4 << 20;
 
+/// The name under which a file is made before it gets its own.
+const ASIDE: &str = ".sexton-aside";
+
 pub(super) struct Inside {
     top: OwnedFd,
 }
@@ -84,8 +87,8 @@ impl Inside {
         }
     }
 
-    /// Makes the folders that a path needs, and takes down which were made and when the
-    /// others were last changed.
+    /// Takes down which folders a path needs that are not there, and when the others were last
+    /// changed. Nothing is made yet.
     pub(super) fn note_folders(&self, path: &Path, ledger: &mut Ledger) -> io::Result<()> {
         let mut folders: Vec<PathBuf> = path.ancestors().skip(1).map(Path::to_owned).collect();
         folders.reverse();
@@ -100,9 +103,9 @@ impl Inside {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let (parent, last) = self.parent(&folder)?;
-                    rustix::fs::mkdirat(&parent, last, Mode::from_raw_mode(0o755))?;
-                    ledger.made.push(name);
+                    if !ledger.made.contains(&name) {
+                        ledger.made.push(name);
+                    }
                 }
                 Err(error) => return Err(error),
             }
@@ -110,22 +113,67 @@ impl Inside {
         Ok(())
     }
 
-    /// Writes a file in place of what is there: a new one, so that no link is followed.
+    /// Makes the folders that a path needs.
+    pub(super) fn make_folders(&self, path: &Path) -> io::Result<()> {
+        let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
+        folders.reverse();
+        for folder in folders {
+            match self.folder(folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let (parent, last) = self.parent(folder)?;
+                    rustix::fs::mkdirat(&parent, last, Mode::from_raw_mode(0o755))?;
+                }
+                found => drop(found?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away what a kill left that came before the file was there: nothing else was
+    /// changed then.
+    pub(super) fn clear_leftover(&self, file: &Path) -> io::Result<()> {
+        self.remove(&file.with_file_name(ASIDE))?;
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        // It stays if anything else is in it.
+        let _ = self.remove_folder(folder);
+        Ok(())
+    }
+
+    /// Writes a file in place of what is there. It is written under another name first, so
+    /// that no link is followed, and a kill or a full disk leaves the old one whole.
     pub(super) fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        self.remove(path)?;
-        let (folder, name) = self.parent(path)?;
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644))?;
-        let mut file = std::fs::File::from(file);
-        file.write_all(content)?;
-        file.sync_all()
+        self.replace(path, |folder, aside| {
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(folder, aside, flags, Mode::from_raw_mode(0o644))?;
+            let mut file = std::fs::File::from(file);
+            file.write_all(content)?;
+            file.sync_all()
+        })
     }
 
     pub(super) fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
-        self.remove(path)?;
+        self.replace(path, |folder, aside| {
+            Ok(rustix::fs::symlinkat(target, folder, aside)?)
+        })
+    }
+
+    /// Puts what `make` makes beside a path into its place.
+    fn replace(
+        &self,
+        path: &Path,
+        make: impl FnOnce(&OwnedFd, &Path) -> io::Result<()>,
+    ) -> io::Result<()> {
         let (folder, name) = self.parent(path)?;
-        Ok(rustix::fs::symlinkat(target, &folder, name)?)
+        let aside = Path::new(ASIDE);
+        self.remove(&path.with_file_name(ASIDE))?;
+        let done = make(&folder, aside)
+            .and_then(|()| Ok(rustix::fs::renameat(&folder, aside, &folder, name)?))
+            .and_then(|()| Ok(rustix::fs::fsync(&folder)?));
+        if done.is_err() {
+            let _ = rustix::fs::unlinkat(&folder, aside, AtFlags::empty());
+        }
+        done
     }
 
     /// Takes away what is there, if anything is.
@@ -145,11 +193,11 @@ impl Inside {
         Ok(rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Puts back what was there.
+    /// Puts back what was there, and takes away what a kill may have left beside it.
     pub(super) fn restore(&self, path: &Path, was: &Was) -> io::Result<()> {
-        self.remove(path)?;
+        self.remove(&path.with_file_name(ASIDE))?;
         let (owner, time) = match was {
-            Was::Nothing => return Ok(()),
+            Was::Nothing => return self.remove(path),
             Was::Link {
                 target,
                 owner,

@@ -38,6 +38,7 @@ fn unit(unit: &AuditUnit) -> Value {
         "file": unit.file,
         "reached_by": unit.reached_by,
         "on": unit.is_on,
+        "starts_per_day": unit.starts_per_day.as_ref().map(|(n, _)| n),
         "verdict": unit.verdict.name(),
         "codes": unit.codes,
         "why": unit.why,

@@ -13,9 +13,9 @@ const WIDTH: usize = 80;
 pub fn text(out: &mut dyn Write, audit: &Audit, all: bool) -> io::Result<()> {
     head(out, audit)?;
     for verdict in [UnitVerdict::Unwanted, UnitVerdict::Broken] {
-        audit
-            .of(verdict)
-            .try_for_each(|unit| wrong(out, audit, unit))?;
+        groups(audit, verdict)
+            .iter()
+            .try_for_each(|group| wrong(out, group))?;
     }
     for missing in &audit.missing {
         writeln!(out)?;
@@ -33,11 +33,8 @@ pub fn text(out: &mut dyn Write, audit: &Audit, all: bool) -> io::Result<()> {
         ] {
             writeln!(out)?;
             for unit in audit.of(verdict) {
-                fold(
-                    out,
-                    &format!("{:9} {}: ", verdict.name(), unit.name),
-                    &unit.why,
-                )?;
+                let text = format!("{}: {}", unit.name, unit.why);
+                fold(out, &format!("{:9} ", verdict.name()), &text)?;
             }
         }
     }
@@ -65,21 +62,46 @@ fn head(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
     }
 }
 
-fn wrong(out: &mut dyn Write, audit: &Audit, unit: &AuditUnit) -> io::Result<()> {
-    writeln!(out, "\n{:9} {}", unit.verdict.name(), unit.name)?;
-    fold(out, "    why     ", &unit.why)?;
-    for finding in audit
-        .findings_of(&unit.name)
-        .filter(|finding| finding.code == "UNIT005")
-    {
-        fold(
-            out,
-            "    loop    ",
-            &format!("{} ({})", finding.figure, first(finding)),
-        )?;
+/// Units of which the same is said, as a service and its timer are; those that do most harm
+/// first.
+fn groups(audit: &Audit, verdict: UnitVerdict) -> Vec<Vec<&AuditUnit>> {
+    let mut groups: Vec<Vec<&AuditUnit>> = Vec::new();
+    for unit in audit.of(verdict) {
+        match groups.iter_mut().find(|group| group[0].why == unit.why) {
+            Some(group) => group.push(unit),
+            None => groups.push(vec![unit]),
+        }
     }
-    fold(out, "    started ", &started(unit))?;
-    match &unit.package {
+    for group in &mut groups {
+        // What is enabled itself before what it starts.
+        group.sort_by_key(|unit| unit.state != "enabled");
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(worst(group).map(|(n, _)| *n)));
+    groups
+}
+
+/// The most starts a day that a unit of the group may make.
+fn worst<'a>(group: &[&'a AuditUnit]) -> Option<&'a (u64, String)> {
+    let rates = group.iter().filter_map(|unit| unit.starts_per_day.as_ref());
+    rates.max_by_key(|(n, _)| *n)
+}
+
+fn wrong(out: &mut dyn Write, group: &[&AuditUnit]) -> io::Result<()> {
+    let first = group[0];
+    let names: Vec<&str> = group.iter().map(|unit| unit.name.as_str()).collect();
+    writeln!(out)?;
+    fold(
+        out,
+        &format!("{:9} ", first.verdict.name()),
+        &names.join(", "),
+    )?;
+    fold(out, "    why     ", &first.why)?;
+    if let Some((n, by)) = worst(group) {
+        let rate = format!("up to {} a day ({by})", count(*n, "memory cgroup"));
+        fold(out, "    rate    ", &rate)?;
+    }
+    fold(out, "    started ", &started(first))?;
+    match &first.package {
         Some(package) => fold(out, "    package ", package),
         None => Ok(()),
     }
@@ -102,24 +124,42 @@ fn tail(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
     );
     writeln!(out)?;
     fold(out, "", &line)?;
+    unknown(out, audit)?;
     for gap in &audit.gaps {
         fold(out, "not read  ", gap)?;
     }
+    let source = escape(audit.source.as_bytes());
     if n(UnitVerdict::Unwanted) > 0 {
-        writeln!(
-            out,
-            "next: sexton image fix {}",
-            escape(audit.source.as_bytes())
-        )?;
+        writeln!(out, "next: sexton image fix {source}")
+    } else if n(UnitVerdict::Broken) > 0 {
+        let mut broken = audit.of(UnitVerdict::Broken);
+        let unit = broken.next().map_or("UNIT", |unit| unit.name.as_str());
+        writeln!(out, "next: sexton image audit {source} --why {unit}")
+    } else if audit.shape.is_none() {
+        writeln!(out, "next: sexton image audit {source} --shape plain-vm")
+    } else {
+        Ok(())
     }
-    Ok(())
 }
 
-fn first(finding: &sexton_model::finding::Finding) -> &str {
-    finding
-        .evidence
-        .first()
-        .map_or("", |evidence| &evidence.text)
+/// What nobody can judge is named, and not only counted.
+fn unknown(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
+    const N_NAMED: usize = 8;
+    let names: Vec<&str> = audit
+        .of(UnitVerdict::Unknown)
+        .map(|unit| unit.name.as_str())
+        .collect();
+    let rest = match names.len().saturating_sub(N_NAMED) {
+        0 => String::new(),
+        n => format!(" and {n} more; --all lists them"),
+    };
+    match names.is_empty() {
+        true => Ok(()),
+        false => {
+            let shown = &names[..names.len().min(N_NAMED)];
+            fold(out, "unknown   ", &format!("{}{rest}", shown.join(", ")))
+        }
+    }
 }
 
 fn headline(audit: &Audit) -> String {
@@ -130,6 +170,9 @@ fn headline(audit: &Audit) -> String {
         .as_ref()
         .map_or("this machine", |(name, _)| name);
     match (unwanted, broken) {
+        (0, 0) if audit.shape.is_none() => {
+            "No unit is known to be wrong; what this machine is for is not known.".to_owned()
+        }
         (0, 0) => format!("Nothing is enabled that should not be on {shape}."),
         (_, 0) => format!(
             "{} should not be enabled on {shape}.",
@@ -227,7 +270,7 @@ pub fn plan(out: &mut dyn Write, steps: &[BakeStep], source: &str) -> io::Result
 
 /// One paragraph in 80 columns, its lines indented as the first is.
 pub(super) fn fold(out: &mut dyn Write, head: &str, text: &str) -> io::Result<()> {
-    let indent = " ".repeat(head.chars().count().min(24));
+    let indent = " ".repeat(head.chars().count().min(12));
     let mut line = head.to_owned();
     let mut is_first = true;
     for word in escape(text.as_bytes()).split(' ') {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Lore;
-use super::sign::Ground;
+use super::sign::{Ground, line_has};
 use crate::glob;
 
 /// What is so on it; nothing else is.
@@ -58,7 +58,7 @@ impl Ground for Scene {
     fn has_text(&self, path: &str, text: &str) -> bool {
         self.texts
             .get(path)
-            .is_some_and(|content| content.contains(text))
+            .is_some_and(|content| content.lines().any(|line| line_has(line, text)))
     }
 
     fn is_shape(&self, name: &str) -> bool {

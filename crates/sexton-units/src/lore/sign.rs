@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::glob;
+
 /// What signs are looked for on.
 pub trait Ground {
     /// Whether a unit that fits the pattern is enabled.
@@ -10,10 +12,18 @@ pub trait Ground {
     fn has_package(&self, pattern: &str) -> bool;
     /// Whether there is a file at a path; the last part may be a pattern.
     fn has_path(&self, path: &str) -> bool;
-    /// Whether a file holds a text.
+    /// Whether a line of a file holds a text, which may be a pattern; comments do not count.
     fn has_text(&self, path: &str, text: &str) -> bool;
     /// Whether this is the shape, or one that the shape builds on.
     fn is_shape(&self, name: &str) -> bool;
+}
+
+/// Whether a line holds a text, which may be a pattern: `relayhost = ?*`.
+pub(crate) fn line_has(line: &str, text: &str) -> bool {
+    match text.contains(['*', '?']) {
+        true => glob::matches(&format!("*{text}*"), line),
+        false => line.contains(text),
+    }
 }
 
 /// One sign.

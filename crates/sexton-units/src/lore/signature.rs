@@ -140,6 +140,18 @@ impl Signature {
         if shape.is_none() && !self.shapes.is_empty() {
             return None;
         }
+        self.weigh_signs(shape, ground)
+    }
+
+    /// What it says of an image of which nobody knows what it is for: no more than a
+    /// suspicion, and not even that of what is harmless.
+    pub fn suspect(&self, ground: &dyn Ground) -> Option<Match> {
+        let is_blameless = self.shapes.is_empty() || self.action == Action::Leave;
+        let found = self.weigh_signs(None, ground)?;
+        (!is_blameless && found.veto.is_none()).then_some(found)
+    }
+
+    fn weigh_signs(&self, shape: Option<&String>, ground: &dyn Ground) -> Option<Match> {
         if !self.evidence.iter().all(|sign| sign.holds(ground)) {
             return None;
         }

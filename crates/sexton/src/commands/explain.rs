@@ -4,9 +4,10 @@ use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result};
 use sexton_analysis::Rule;
-use sexton_analysis::rules::{self, RULES};
+use sexton_analysis::rules::RULES;
 use sexton_report::explain::{RulePage, ThresholdLine, list, text};
 
+use super::image::img001_policy;
 use crate::cli::ExplainArgs;
 use crate::exit::Exit;
 
@@ -15,10 +16,13 @@ pub fn run(args: &ExplainArgs) -> Result<Exit> {
     let mut out = BufWriter::new(io::stdout().lock());
     match &args.code {
         Some(code) => {
-            let rule = rules::by_code(code).with_context(|| {
+            let found = pages()
+                .into_iter()
+                .find(|page| page.code.eq_ignore_ascii_case(code));
+            let page = found.with_context(|| {
                 format!("no rule has the code {code}; sexton explain lists all")
             })?;
-            text(&mut out, &page(rule))?;
+            text(&mut out, &page)?;
         }
         None => list(&mut out, &pages())?,
     }
@@ -26,9 +30,10 @@ pub fn run(args: &ExplainArgs) -> Result<Exit> {
     Ok(Exit::NothingFound)
 }
 
-/// The pages of all rules, from cause to symptom.
+/// The pages of all rules, from cause to symptom, and of what only the gate of images says.
 pub fn pages() -> Vec<RulePage<'static>> {
-    RULES.iter().map(|rule| page(rule)).collect()
+    let rules = RULES.iter().map(|rule| page(rule));
+    rules.chain([img001_policy::page()]).collect()
 }
 
 fn page(rule: &'static Rule) -> RulePage<'static> {
@@ -45,6 +50,7 @@ fn page(rule: &'static Rule) -> RulePage<'static> {
         manual: rule.manual(),
         needs: rule.needs,
         uses: rule.uses,
+        standing: None,
         is_essential: rule.is_essential,
         is_cause: rule.is_cause,
         thresholds: thresholds.collect(),

@@ -3,6 +3,7 @@
 mod audit;
 mod diff;
 mod fix;
+pub mod img001_policy;
 mod judged;
 mod undo;
 mod verify;

@@ -95,6 +95,14 @@ fn lore(files: &[PathBuf]) -> Result<Lore> {
     Ok(lore)
 }
 
+/// Of a loop without end, or else of timers.
+fn starts_per_day(unit: &Surveyed) -> Option<(u64, String)> {
+    let endless = unit.restart.as_ref().filter(|restart| restart.is_endless());
+    let looping = endless.map(|restart| (restart.runs_per_day(), restart.arithmetic()));
+    let timed = unit.rate.as_ref();
+    looping.or_else(|| timed.map(|rate| (rate.per_day.ceil() as u64, rate.by.clone())))
+}
+
 fn row(
     unit: &Surveyed,
     verdicts: &HashMap<String, (UnitVerdict, String)>,
@@ -118,6 +126,7 @@ fn row(
         package: unit.package.clone(),
         file: unit.unit.file.display().to_string(),
         reached_by: unit.reached_by.clone(),
+        starts_per_day: starts_per_day(unit),
         is_on: unit.is_on(),
         verdict,
         codes: codes.map(|finding| finding.code).collect(),

@@ -10,6 +10,7 @@ use sexton_model::audit::{Audit, AuditUnit, UnitVerdict};
 use sexton_report::audit::{self as report, GateUnit};
 use sexton_units::glob;
 
+use super::img001_policy::CODE;
 use super::judged::judge_as;
 use crate::cli::{VerifyArgs, VerifyFormat};
 use crate::exit::Exit;
@@ -104,7 +105,7 @@ fn compare(audit: &Audit, policy: &ImagePolicy) -> Vec<GateUnit> {
             name: pattern.clone(),
             file: "etc/systemd/system".into(),
             fails: (!is_on).then(|| format!("{pattern} must be on and is not")),
-            code: "IMG001",
+            code: CODE,
         });
     }
     units
@@ -123,12 +124,12 @@ fn gate(unit: &AuditUnit, policy: &ImagePolicy) -> GateUnit {
     let (fails, code) = if any(&policy.allow) {
         (None, "UNIT004")
     } else if any(&policy.forbid) {
-        (Some("the policy forbids it to be on".to_owned()), "IMG001")
+        (Some("the policy forbids it to be on".to_owned()), CODE)
     } else if is_denied {
         let code = match unit.verdict {
             UnitVerdict::Unwanted => "UNIT004",
             UnitVerdict::Broken => "UNIT006",
-            _ => "IMG001",
+            _ => CODE,
         };
         (Some(format!("{}: {}", unit.verdict.name(), unit.why)), code)
     } else if policy.deny_endless && unit.codes.contains(&"UNIT005") {
