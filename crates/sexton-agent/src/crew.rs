@@ -22,6 +22,12 @@ use crate::clock::ClockWatch;
 /// sensors down; it never makes them fill memory.
 const WAITING: usize = 64;
 
+/// How long a sensor may take to get ready, if its polls may not take longer.
+///
+/// Chosen: the kernel checks BPF programs and waits for all cores before they are attached,
+/// which is tenths of a second on a quiet node and seconds on one that is in trouble.
+const OPENING: Duration = Duration::from_secs(10);
+
 /// How long to wait for sensors to end before they are left to the end of the process.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -64,8 +70,7 @@ struct Haul {
 /// One sensor's place in the crew.
 struct Post {
     spec: &'static SensorSpec,
-    /// When the poll under way began, in ns of our clock; 0 between polls.
-    polling_since: Arc<AtomicU64>,
+    stopwatch: Arc<Stopwatch>,
     late: bool,
     thread: JoinHandle<()>,
 }
@@ -144,22 +149,17 @@ impl Crew {
         let now = clock::now();
         let mut gaps = Vec::new();
         for post in &mut self.posts {
-            let since = post.polling_since.load(Ordering::Relaxed);
-            let took = now.since(Moment::from_ns(since));
-            let late = since != 0 && took > post.spec.deadline;
-            if late && !post.late {
-                let limit = post.spec.deadline;
+            let name = post.spec.name;
+            let over = post.stopwatch.over(now);
+            if let Some((took, limit)) = over
+                && !post.late
+            {
                 let text = format!(
-                    "sensor {} has not answered for {took:.1?}; it may take {limit:.1?}",
-                    post.spec.name
+                    "sensor {name} has not answered for {took:.1?}; it may take {limit:.1?}"
                 );
-                gaps.extend(gap(
-                    post.spec.name,
-                    now,
-                    Gap::new(post.spec.name, Why::Overrun, text),
-                ));
+                gaps.extend(gap(name, now, Gap::new(name, Why::Overrun, text)));
             }
-            post.late = late;
+            post.late = over.is_some();
         }
         gaps
     }
@@ -171,6 +171,35 @@ impl std::fmt::Debug for Crew {
         f.debug_struct("Crew")
             .field("sensors", &names)
             .finish_non_exhaustive()
+    }
+}
+
+/// Since when a sensor is at something, and how long that may take.
+#[derive(Default)]
+struct Stopwatch {
+    /// In ns of our clock; 0 when it is at nothing.
+    since_ns: AtomicU64,
+    limit_ns: AtomicU64,
+}
+
+impl Stopwatch {
+    fn start(&self, limit: Duration) {
+        let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.limit_ns.store(limit_ns, Ordering::Relaxed);
+        self.since_ns
+            .store(clock::now().as_ns(), Ordering::Release);
+    }
+
+    fn stop(&self) {
+        self.since_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// How long it has been at it, and how long it may be, once it is longer.
+    fn over(&self, now: Moment) -> Option<(Duration, Duration)> {
+        let since_ns = self.since_ns.load(Ordering::Acquire);
+        let limit = Duration::from_nanos(self.limit_ns.load(Ordering::Relaxed));
+        let took = now.since(Moment::from_ns(since_ns));
+        (since_ns != 0 && took > limit).then_some((took, limit))
     }
 }
 
@@ -211,17 +240,17 @@ fn land(haul: Haul, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
 }
 
 fn post(member: Member, host: &Arc<Host>, send: &SyncSender<Haul>, stop: &Arc<Stop>) -> Post {
-    let polling_since = Arc::new(AtomicU64::new(0));
+    let stopwatch = Arc::new(Stopwatch::default());
     let shift = Shift {
         member,
         host: Arc::clone(host),
         send: send.clone(),
         stop: Arc::clone(stop),
-        polling_since: Arc::clone(&polling_since),
+        stopwatch: Arc::clone(&stopwatch),
     };
     Post {
         spec: member.spec,
-        polling_since,
+        stopwatch,
         late: false,
         thread: thread::spawn(move || shift.work()),
     }
@@ -233,13 +262,14 @@ struct Shift {
     host: Arc<Host>,
     send: SyncSender<Haul>,
     stop: Arc<Stop>,
-    polling_since: Arc<AtomicU64>,
+    stopwatch: Arc<Stopwatch>,
 }
 
 impl Shift {
     fn work(self) {
         let name = self.member.spec.name;
-        let mut sensor = match self.guarded(|| (self.member.spec.open)(&self.host)) {
+        let limit = self.member.spec.deadline.max(OPENING);
+        let mut sensor = match self.guarded(limit, || (self.member.spec.open)(&self.host)) {
             Ok(Ok(sensor)) => sensor,
             Ok(Err(why)) | Err(why) => return self.tell(gap(name, clock::now(), why)),
         };
@@ -260,7 +290,7 @@ impl Shift {
         let spec = self.member.spec;
         let began = clock::now();
         let mut out = Sink::new(spec.name, began);
-        self.guarded(|| sensor.poll(&self.host, &mut out))?;
+        self.guarded(spec.deadline, || sensor.poll(&self.host, &mut out))?;
         let took = clock::now().since(began);
         out.sample(
             &Subject::new(SubjectKind::Sensor, spec.name),
@@ -274,12 +304,11 @@ impl Shift {
     }
 
     /// Does some work of the sensor with the clock running; a panic is a gap.
-    fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T, Gap> {
+    fn guarded<T>(&self, limit: Duration, work: impl FnOnce() -> T) -> Result<T, Gap> {
         let name = self.member.spec.name;
-        self.polling_since
-            .store(clock::now().as_ns(), Ordering::Relaxed);
+        self.stopwatch.start(limit);
         let done = catch_unwind(AssertUnwindSafe(work));
-        self.polling_since.store(0, Ordering::Relaxed);
+        self.stopwatch.stop();
         done.map_err(|_| Gap::new(name, Why::Bug, format!("sensor {name} panicked and is out")))
     }
 
@@ -383,6 +412,16 @@ mod tests {
             })))
         });
         assert_eq!(gaps(&records), [&Why::Overrun]);
+    }
+
+    #[test]
+    fn getting_ready_may_take_longer_than_a_poll() {
+        let records = run(|_| {
+            // Longer than until the next look at who is late.
+            thread::sleep(Duration::from_millis(400));
+            Ok(Box::new(Does(|_| {})))
+        });
+        assert!(gaps(&records).is_empty(), "{records:?}");
     }
 
     #[test]

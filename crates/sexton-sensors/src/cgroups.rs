@@ -46,7 +46,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::CGROUP_UNRELEASED,
     ],
     every: Duration::from_secs(1),
-    deadline: Duration::from_millis(500),
+    deadline: Duration::from_secs(1),
     examine,
     open,
 };

@@ -38,7 +38,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::OOM_VICTIMS,
     ],
     every: Duration::from_secs(1),
-    deadline: Duration::from_millis(500),
+    deadline: Duration::from_secs(1),
     examine,
     open,
 };

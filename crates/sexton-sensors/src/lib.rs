@@ -73,7 +73,8 @@ pub struct SensorSpec {
     pub emits: &'static [&'static Fact],
     /// How often it is polled.
     pub every: Duration,
-    /// A poll that takes longer is a gap; so is every one after it until it ends.
+    /// A poll that takes longer is a gap; so is every one after it until it ends. To get
+    /// ready has a limit of its own.
     pub deadline: Duration,
     /// Says what it can see here, without changing anything.
     pub examine: fn(&Host) -> Vec<Sight>,
