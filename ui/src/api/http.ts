@@ -84,7 +84,7 @@ function window_(range: Range): URLSearchParams {
 /** A part of a heat map is named otherwise when asking for its flame graph. */
 function narrow(query: URLSearchParams, facet: Facet): void {
   if (facet.by === "all" || !facet.value) return;
-  const name = { core: "cpu", process: "comm", unit: "unit", function: "function" }[facet.by];
+  const name = { core: "cpu", process: "pid", unit: "unit", function: "function" }[facet.by];
   query.set(name, facet.value);
 }
 

@@ -14,6 +14,8 @@ export interface Source {
   has_stacks: boolean;
   has_times: boolean;
   clock: "wall" | "boot";
+  /** How much of it has been read, 0 to 1. */
+  progress?: number;
   notes: string[];
 }
 

@@ -44,3 +44,8 @@ function present(children: Child[]): (Node | string)[] {
 export function place(element: HTMLElement, styles: Record<string, string>): void {
   for (const [name, value] of Object.entries(styles)) element.style.setProperty(name, value);
 }
+
+/** Long names may break after a sign, not within a word. */
+export function breakable(text: string): (HTMLElement | string)[] {
+  return text.split(/(?<=[_/:.])(?=\w)/).flatMap((part, i) => (i === 0 ? [part] : [document.createElement("wbr"), part]));
+}

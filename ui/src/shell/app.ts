@@ -17,8 +17,9 @@ import { goTo, Header, SECTIONS } from "./header";
 import { Help } from "./help";
 import { keys } from "./keys";
 
-/** How often a recording that still grows is looked at again. */
+/** How often a recording that still grows, or is still being read, is looked at again. */
 const LIVE_MS = 5_000;
+const READING_MS = 1_000;
 /** Judging costs the server more, so it is asked for less often: every so many looks. */
 const JUDGE_EVERY = 4;
 
@@ -75,7 +76,7 @@ export class App {
       this.#context.store.set(gone ? fresh(this.#sources[0].id) : { source: this.#sources[0].id });
       if (gone) this.#say("What this link was about is not open here any more; this is what is.");
     }
-    setInterval(() => void this.#follow(), LIVE_MS);
+    void this.#watch();
   }
 
   #open(id: string): void {
@@ -101,11 +102,20 @@ export class App {
     }
   }
 
+  async #watch(): Promise<void> {
+    for (;;) {
+      const reading = (this.#context.source?.progress ?? 1) < 1;
+      await new Promise((wake) => setTimeout(wake, reading ? READING_MS : LIVE_MS));
+      await this.#follow();
+    }
+  }
+
   #looks = 0;
 
   /** A live source has grown: what shows its end follows, what was zoomed into stays. */
   async #follow(): Promise<void> {
-    if (document.hidden || !this.#context.source?.live) return;
+    const reading = (this.#context.source?.progress ?? 1) < 1;
+    if (document.hidden || !(this.#context.source?.live || reading)) return;
     try {
       this.#sources = (await this.client.sources()).sources;
     } catch {
@@ -122,7 +132,8 @@ export class App {
     if (window && atEnd) this.#context.setWindow([window[0] + now.to - before.to, window[1] + now.to - before.to]);
     this.#looks++;
     for (const view of this.#views) {
-      if (view !== this.#verdict || this.#looks % JUDGE_EVERY === 0) view.grow?.();
+      const judges = reading || this.#looks % JUDGE_EVERY === 0;
+      if (view !== this.#verdict || judges) view.grow?.();
     }
   }
 

@@ -2,7 +2,7 @@
 
 import type { Source } from "../api/types";
 import { h, replace } from "../dom/element";
-import { dated, length } from "../time/format";
+import { dated, length, percent } from "../time/format";
 import type { Context } from "./context";
 
 export const SECTIONS: [id: string, words: string][] = [
@@ -64,7 +64,9 @@ export class Header {
     replace(this.#sources, sources.length > 1 ? select : h("strong", {}, source.name));
     const kernel = source.node ? `${source.node.name}, Linux ${source.node.kernel}` : source.kind;
     const when = source.has_times || source.kind === "recording" ? `, ${dated(source.from, source.clock)}, ${length(source.to - source.from)}` : "";
-    replace(this.#about, kernel + when, source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"));
+    const read = source.progress ?? 1;
+    const reading = read < 1 && ` (${percent(read)} of it read so far)`;
+    replace(this.#about, kernel + when, reading, source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"));
     document.title = `${source.node?.name ?? source.name}: sexton`;
   }
 

@@ -48,7 +48,8 @@ export function length(us: number): string {
 
 function short(value: number): string {
   const size = Math.abs(value);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2).replace(/\.?0+$/, "");
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return String(Number(value.toFixed(digits)));
 }
 
 export function count(value: number): string {

@@ -67,12 +67,15 @@ export function countCells(from: Columns, query: HeatQuery): HeatMap {
 /** What one can choose from: cores, processes, units, or the functions that ran. */
 function parts({ samples }: Columns, by: HeatBy, first: number, end: number): Part[] {
   if (by === "all") return [];
-  const counts = new Map<string, number>();
+  const found = new Map<string, Part>();
   for (let i = first; i < end; i++) {
     const value = partOf(samples, by, i);
-    if (value !== null) counts.set(value, (counts.get(value) ?? 0) + 1);
+    if (value === null) continue;
+    const part = found.get(value);
+    if (part) part.samples++;
+    else found.set(value, { value, label: label(samples, by, value, i), samples: 1 });
   }
-  const all = [...counts].map(([value, samples]) => ({ value, label: label(by, value), samples }));
+  const all = [...found.values()];
   return all.sort((a, b) => b.samples - a.samples || (a.value < b.value ? -1 : 1));
 }
 
@@ -81,7 +84,7 @@ function partOf(samples: Columns["samples"], by: HeatBy, i: number): string | nu
     case "core":
       return String(samples.cpu[i]);
     case "process":
-      return samples.names[samples.comm[i]] ?? null;
+      return String(samples.pid[i]);
     case "unit":
       return samples.names[samples.unit[i]] ?? null;
     default: {
@@ -91,7 +94,8 @@ function partOf(samples: Columns["samples"], by: HeatBy, i: number): string | nu
   }
 }
 
-function label(by: HeatBy, value: string): string {
+function label(samples: Columns["samples"], by: HeatBy, value: string, i: number): string {
   if (by === "core") return `core ${value}`;
+  if (by === "process") return `${samples.names[samples.comm[i]] ?? "?"} ${value}`;
   return by === "function" ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
 }

@@ -38,17 +38,17 @@ export type Keep = (sample: number) => boolean;
 
 export function keeper({ samples }: Columns, facet: Facet): Keep {
   if (facet.by === "all" || facet.value === "") return () => true;
-  if (facet.by === "core") {
-    const cpu = Number(facet.value);
-    return (i) => samples.cpu[i] === cpu;
+  if (facet.by === "core" || facet.by === "process") {
+    const wanted = Number(facet.value);
+    const column = facet.by === "core" ? samples.cpu : samples.pid;
+    return (i) => column[i] === wanted;
   }
   if (facet.by === "function") {
     const holds = stacksWith(samples, facet.value);
     return (i) => samples.stack[i] >= 0 && holds[samples.stack[i]] === 1;
   }
   const name = samples.names.indexOf(facet.value);
-  const column = facet.by === "process" ? samples.comm : samples.unit;
-  return (i) => name >= 0 && column[i] === name;
+  return (i) => name >= 0 && samples.unit[i] === name;
 }
 
 /** Which stacks have a function that the expression matches, themselves or a caller. */

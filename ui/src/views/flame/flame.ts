@@ -13,7 +13,7 @@ import { Tooltip } from "../timeline/tooltip";
 import { FlameBar } from "./bar";
 import { depthAt, drawFlame, heightOf, type Picture, shareAt } from "./drawing";
 import { moveFocus } from "./focus";
-import { folded, type Layout, layout, nodeAt, shares, stackOf } from "./layout";
+import { folded, type Layout, layout, nodeAt, shares, stackOf, weightWords } from "./layout";
 import { type Found, search } from "./search";
 
 const ASK_MS = 150;
@@ -114,7 +114,7 @@ export class FlameView implements View {
     this.#layout = layout(flame);
     this.#zoom = 0;
     this.#focus = null;
-    const cut = flame.cut && `${count(flame.cut.nodes)} light frames are left out; none has more than ${count(flame.cut.below)} samples.`;
+    const cut = flame.cut && `${count(flame.cut.nodes)} light frames are left out; none has more than ${percent(flame.cut.below / Math.max(1, flame.total))}.`;
     const empty = flame.total === 0 && !flame.base_total;
     replace(
       this.#said,
@@ -221,7 +221,7 @@ export class FlameView implements View {
     if (!this.#flame) return "";
     const { now, before } = shares(this.#flame, node);
     const kind = ["", ", kernel", ", user"][this.#flame.nodes.kind[node]] ?? "";
-    if (before === null) return `${percent(now)}, ${count(this.#flame.nodes.value[node])} samples${kind}`;
+    if (before === null) return `${percent(now)}, ${weightWords(this.#flame, node)}${kind}`;
     const change = now - before;
     return `${percent(now)}, before ${percent(before)} (${change >= 0 ? "+" : "−"}${percent(Math.abs(change))})${kind}`;
   }

@@ -1,6 +1,7 @@
 // Where each frame lies. Done once per answer; drawing then only looks frames up.
 
 import type { Flame } from "../../api/types";
+import { count, length } from "../../time/format";
 
 export interface Layout {
   /** Left edge and width of each node, as shares of everything. */
@@ -17,6 +18,15 @@ export function shares(flame: Flame, node: number): { now: number; before: numbe
   const now = flame.total > 0 ? value[node] / flame.total : 0;
   if (!base) return { now, before: null };
   return { now, before: flame.base_total ? base[node] / flame.base_total : 0 };
+}
+
+/** What a frame weighs, in words: samples of a clock weigh nanoseconds, others count. */
+export function weightWords(flame: Flame, node: number): string {
+  const weight = flame.nodes.value[node];
+  if (/clock|cycles/.test(flame.event) && flame.total > flame.samples) {
+    return flame.event.includes("clock") ? length(weight / 1000) : `${count(weight)} cycles`;
+  }
+  return `${count(weight)} ${weight === 1 ? "sample" : "samples"}`;
 }
 
 /** Compared, a frame is as wide as the mean of both shares, so that what is gone shows too. */

@@ -12,18 +12,19 @@ export class Row {
   constructor(
     readonly lane: Lane,
     readonly height: number,
+    labelled: boolean,
   ) {
     const most = lane.unit === "events" ? "" : quantity(lane.max, lane.unit);
     const thin = height < 12;
     this.canvas.setAttribute("aria-label", `${lane.label}: ${lane.about} Most: ${most || lane.max}`);
     this.element = h(
       "div",
-      { class: `lane ${lane.kind}${thin ? " thin" : ""}`, attrs: { "data-lane": lane.id } },
+      { class: `lane ${lane.kind}${thin ? " thin" : ""}${lane.max > 0 ? "" : " nothing"}`, attrs: { "data-lane": lane.id } },
       h(
         "div",
         { class: "label", title: `${lane.label}. ${lane.about}` },
-        !thin && h("span", {}, lane.label),
-        lane.kind === "line" && h("span", "most", `max ${most}`),
+        labelled && h("span", {}, lane.label),
+        lane.kind === "line" && h("span", "most", lane.max > 0 ? `max ${most}` : most),
         lane.kind === "events" && h("span", "most", String(lane.max)),
       ),
       this.canvas,

@@ -99,7 +99,7 @@ export class Timeline implements View {
 
   #build(all: ReturnType<typeof groups>): void {
     const blocks = all.map((group) => {
-      const rows = group.lanes.map((lane) => new Row(lane, heightOf(lane, group.lanes.length)));
+      const rows = group.lanes.map((lane, i) => new Row(lane, heightOf(lane, group.thin), !group.thin || i % 8 === 0));
       this.#rows.push(...rows);
       return h(
         "details",

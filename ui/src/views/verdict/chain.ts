@@ -1,7 +1,7 @@
 // The chain as linked cards, from cause to symptom.
 
 import type { Diagnosis, Finding, Link } from "../../api/types";
-import { h } from "../../dom/element";
+import { breakable, h } from "../../dom/element";
 import { percent } from "../../time/format";
 import { confidenceWord, subjectWords } from "./words";
 
@@ -32,8 +32,8 @@ function card(finding: Finding, place: string, actions: ChainActions): HTMLEleme
       on: { click: () => actions.finding(finding) },
     },
     h("span", "card-head", h("span", "code", finding.code), place && h("span", "place", place)),
-    h("span", "subject", subjectWords(finding.subject)),
-    h("strong", "figure", finding.figure),
+    h("span", "subject", ...breakable(subjectWords(finding.subject))),
+    h("strong", "figure", ...breakable(finding.figure)),
     meter(finding.confidence),
   );
 }

@@ -20,7 +20,7 @@ export function findingDetail(context: Context, diagnosis: Diagnosis, finding: F
       evidence: finding.evidence,
       times: diagnosis.times.evidence[finding.id] ?? [],
       clock: context.source.clock,
-      go: (at) => context.show([at, at], finding.id, finding.subject),
+      go: (at) => look(context, [at, at], finding),
     }),
     causes.length > 0 &&
       h("details", {}, h("summary", {}, "Why the one before leads to it"), ...causes.map((link) => linkEvidence(context, link))),
@@ -54,6 +54,12 @@ function parsed(text: string | null | undefined): number | null {
   return Number.isNaN(ms) ? null : ms * 1000;
 }
 
+/** A time was clicked: that is a wish to see it. */
+function look(context: Context, range: Range, finding: Finding): void {
+  context.show(range, finding.id, finding.subject);
+  document.getElementById("timeline")?.scrollIntoView();
+}
+
 const MOST_SIGHTINGS = 8;
 
 function sightings(context: Context, finding: Finding, seen: Range[]): (HTMLElement | string)[] {
@@ -67,7 +73,7 @@ function sightings(context: Context, finding: Finding, seen: Range[]): (HTMLElem
         class: "link",
         title: "Show it on the time line",
         attrs: { type: "button" },
-        on: { click: () => context.show(range, finding.id, finding.subject) },
+        on: { click: () => look(context, range, finding) },
       },
       moment(range[0], clock, 1000),
     ),

@@ -15,6 +15,19 @@ export function remedyList(findings: Finding[], kinds = REMEDIES.map(([kind]) =>
   return h("div", "remedy-groups", ...groups);
 }
 
+/** The first thing to type, in sight at once. */
+export function nextStep(findings: Finding[]): HTMLElement | null {
+  const all = findings.flatMap((finding) => finding.remedies).filter((remedy) => remedy.command !== null);
+  const next = all.find((remedy) => remedy.kind === "stop") ?? all.find((remedy) => remedy.kind === "clean-up");
+  if (!next) return null;
+  const heading = REMEDIES.find(([kind]) => kind === next.kind)?.[1] ?? "";
+  return h("div", "next-step", h("strong", {}, `${heading}:`), h("span", {}, next.text), commandLine(next.command ?? ""));
+}
+
+function commandLine(command: string): HTMLElement {
+  return h("span", "command", h("code", {}, command), copyButton(() => command));
+}
+
 export function distinct(remedies: Remedy[]): Remedy[] {
   const known = new Set<string>();
   return remedies.filter((remedy) => {
@@ -31,6 +44,6 @@ function remedyItem(remedy: Remedy): HTMLElement {
     "div",
     "remedy",
     h("p", {}, remedy.text),
-    command !== null && h("div", "command", h("code", {}, command), copyButton(() => command)),
+    command !== null && commandLine(command),
   );
 }

@@ -1,14 +1,14 @@
 // The verdict: the sentence, the chain, what stands behind each card, and what to type.
 
 import { isAborted } from "../../api/client";
-import type { Diagnosis, Finding, Link, Range } from "../../api/types";
+import type { Diagnosis, Finding, Link, Range, Subject } from "../../api/types";
 import { h, replace } from "../../dom/element";
 import { errorNotice, notice } from "../../dom/notice";
 import { Latest } from "../../dom/once";
 import type { Context, View } from "../../shell/context";
 import { chain, meter } from "./chain";
 import { findingDetail, linkDetail } from "./detail";
-import { remedyList } from "./remedies";
+import { nextStep, remedyList } from "./remedies";
 import { ahead, apart, fold, nodeFacts, notSeen, ruledOut } from "./rest";
 import { STATES } from "./words";
 
@@ -78,6 +78,7 @@ export class Verdict implements View {
         h("h1", {}, ...headline(verdict.headline)),
       ),
       verdict.chain.length > 0 && chain(diagnosis, verdict.chain, this.#actions),
+      nextStep(inOrder(diagnosis)),
       this.#detail,
       this.#below(diagnosis, others),
     );
@@ -85,14 +86,11 @@ export class Verdict implements View {
   }
 
   #below(diagnosis: Diagnosis, others: HTMLElement[]): HTMLElement {
-    const inOrder = [...new Set(diagnosis.verdict.chains.flat())]
-      .map((id) => diagnosis.findings.find((finding) => finding.id === id))
-      .filter((finding) => finding !== undefined);
-    const todo = remedyList(inOrder, ["stop", "clean-up", "prevent"]);
+    const todo = remedyList(inOrder(diagnosis), ["stop", "clean-up", "prevent"]);
     return h(
       "div",
       "below",
-      todo.childElementCount > 0 && fold("What to type", todo),
+      todo.childElementCount > 0 && fold("All there is to do", todo),
       others.length > 0 && fold(`Apart from that (${others.length})`, h("div", {}, ...others)),
       ruledOut(diagnosis.explanations),
       apart(diagnosis),
@@ -106,7 +104,7 @@ export class Verdict implements View {
     finding: (finding: Finding) => {
       const seen = this.#diagnosis?.times.findings[finding.id] ?? [];
       if (seen.length === 0) this.context.store.set({ finding: finding.id }, "step");
-      else this.context.show(tellingOf(seen), finding.id, finding.subject);
+      else this.context.show(tellingOf(seen), finding.id, this.#coreOf(finding));
       this.#mark();
     },
     link: (link: Link, index: number) => {
@@ -115,6 +113,16 @@ export class Verdict implements View {
       replace(this.#detail, linkDetail(this.context, link));
     },
   };
+
+  /** The core that it happened on: its own, or that of the nearest cause that has one. */
+  #coreOf(finding: Finding): Subject {
+    const chain = this.#diagnosis?.verdict.chains.find((ids) => ids.includes(finding.id)) ?? [];
+    for (const id of chain.slice(0, chain.indexOf(finding.id) + 1).reverse()) {
+      const cause = this.#diagnosis?.findings.find((finding) => finding.id === id);
+      if (cause?.subject.kind === "cpu") return cause.subject;
+    }
+    return finding.subject;
+  }
 
   /** Shows which card is chosen, and what stands behind it. */
   #mark(): void {
@@ -125,6 +133,13 @@ export class Verdict implements View {
     const finding = this.#diagnosis?.findings.find((finding) => finding.id === id);
     replace(this.#detail, finding && this.#diagnosis && findingDetail(this.context, this.#diagnosis, finding));
   }
+}
+
+/** Findings chain by chain, gravest first, each once. */
+function inOrder(diagnosis: Diagnosis): Finding[] {
+  return [...new Set(diagnosis.verdict.chains.flat())]
+    .map((id) => diagnosis.findings.find((finding) => finding.id === id))
+    .filter((finding) => finding !== undefined);
 }
 
 /** Of several times it was seen: the longest, and of those alike the last. */
