@@ -4,6 +4,7 @@ pub mod bundle;
 pub mod fix;
 pub mod profile;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,6 +75,12 @@ pub enum Command {
     /// Reads perf.data, the text of perf script and folded stacks, each also packed with
     /// gzip, and bundles. Every sample keeps its core and its moment.
     Profile(Box<profile::ProfileArgs>),
+    /// Look at a recording in the browser, or at this node while it is recorded
+    ///
+    /// Serves one page: the verdict and its chain, a time line, heat maps, flame graphs,
+    /// dying cgroups. Without BUNDLE this node is recorded into a temporary folder for as
+    /// long as the page is served. Prints the address to open. Ends with Ctrl-C.
+    Serve(ServeArgs),
     /// Live view in the terminal, or a look through a recording
     ///
     /// Shows every core, the dying memory cgroups, units that restart, starved network
@@ -347,6 +354,25 @@ fn beat(text: &str) -> Result<(String, Duration), String> {
         .split_once('=')
         .ok_or("write NAME=TIME, such as cores=50ms")?;
     Ok((name.to_owned(), quantity::duration(time)?))
+}
+
+/// Arguments of `sexton serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The recording to show, a folder or packed; it may be one that still grows
+    pub bundle: Option<PathBuf>,
+    /// Where to listen; off loopback a token is needed, and made up if none is given
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8642")]
+    pub listen: SocketAddr,
+    /// What a client must know; SEXTON_TOKEN does not show up in lists of processes
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// The largest file that may be dropped on the page
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantity::bytes)]
+    pub max_upload: u64,
+    /// Without BUNDLE: the recording is never larger; the oldest goes first
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = quantity::bytes, conflicts_with = "bundle")]
+    pub max_size: u64,
 }
 
 /// Arguments of `sexton watch`.

@@ -11,5 +11,6 @@ pub mod generate;
 pub mod image;
 pub mod profile;
 pub mod record;
+pub mod serve;
 pub mod watch;
 pub mod zombies;

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Zombies(args) => commands::zombies::run(&args),
         Command::Profile(args) => commands::profile::run(&args),
         Command::Record(args) => commands::record::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
         Command::Watch(args) => commands::watch::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Fix(args) => commands::fix::run(&args),

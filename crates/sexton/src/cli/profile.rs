@@ -55,7 +55,7 @@ pub struct InputArgs {
 }
 
 /// How functions get their names.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct SymbolArgs {
     /// Names of the kernel's functions; this machine's if not given
     #[arg(long, value_name = "FILE")]

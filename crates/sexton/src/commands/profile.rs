@@ -11,9 +11,11 @@ mod progress;
 mod symbols;
 mod top;
 
+use std::path::Path;
+
 use anyhow::Result;
 
-use crate::cli::profile::{ProfileArgs, ProfileCommand};
+use crate::cli::profile::{ProfileArgs, ProfileCommand, SymbolArgs};
 use crate::exit::Exit;
 
 /// Does what was asked for.
@@ -25,4 +27,23 @@ pub fn run(args: &ProfileArgs) -> Result<Exit> {
         ProfileCommand::Flame(args) => flame::run(args),
         ProfileCommand::Top(args) => top::run(args),
     }
+}
+
+/// A recording that was read into a bundle.
+pub struct Imported {
+    /// Whether its samples have times.
+    pub has_times: bool,
+    /// What could not be read of it, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// Reads one recording into a bundle that is not there yet.
+pub fn import(file: &Path, bundle: &Path) -> Result<Imported> {
+    let (answer, _) = import::into_bundle(&[file.to_owned()], &SymbolArgs::default(), bundle)?;
+    let notes = (!answer.is_complete)
+        .then(|| "the file could not be read to its end: what came before it is shown".to_owned());
+    Ok(Imported {
+        has_times: answer.has_times,
+        notes: notes.into_iter().collect(),
+    })
 }

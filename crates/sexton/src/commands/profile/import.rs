@@ -1,17 +1,17 @@
 //! `sexton profile import`
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use sexton_model::moment::Moment;
 use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::import::Sink;
-use sexton_store::{BundleWriter, Limits, Node, StoreError};
+use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
 
-use super::input;
-use crate::cli::profile::ImportArgs;
+use super::input::{self, Answer};
+use crate::cli::profile::{ImportArgs, SymbolArgs};
 use crate::exit::Exit;
 
 /// Samples that go to the store at once.
@@ -54,19 +54,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
             args.output.display()
         );
     }
-    let mut sink = ToBundle {
-        writer: create(&args.output)?,
-        batch: Vec::with_capacity(BATCH),
-        latest: Moment::from_ns(0),
-        failed: None,
-    };
-    let answer = input::read(&args.files, &args.symbols, &mut sink)?;
-    sink.flush(&answer.tables);
-    if let Some(error) = sink.failed {
-        return Err(error).with_context(|| format!("cannot write {}", args.output.display()));
-    }
-    let n_kept = sink.writer.n_samples();
-    let summary = sink.writer.finish(sink.latest)?;
+    let (answer, (n_kept, summary)) = into_bundle(&args.files, &args.symbols, &args.output)?;
     writeln!(
         io::stdout(),
         "Imported {n_kept} samples into {}: {} bytes, {:.1} for each sample.",
@@ -75,6 +63,29 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         per_sample(summary.bytes, n_kept)
     )?;
     Ok(answer.exit())
+}
+
+/// Reads recordings into a bundle that is not there yet. Gives back how many samples it
+/// holds, too.
+pub fn into_bundle(
+    files: &[PathBuf],
+    symbols: &SymbolArgs,
+    output: &Path,
+) -> Result<(Answer, (u64, Summary))> {
+    let mut sink = ToBundle {
+        writer: create(output)?,
+        batch: Vec::with_capacity(BATCH),
+        latest: Moment::from_ns(0),
+        failed: None,
+    };
+    let answer = input::read(files, symbols, &mut sink)?;
+    sink.flush(&answer.tables);
+    if let Some(error) = sink.failed {
+        return Err(error).with_context(|| format!("cannot write {}", output.display()));
+    }
+    let n_kept = sink.writer.n_samples();
+    let summary = sink.writer.finish(sink.latest)?;
+    Ok((answer, (n_kept, summary)))
 }
 
 /// A bundle of another machine: nothing is dropped from it, and it has no boot of ours.

@@ -1,0 +1,132 @@
+//! The verdict, the chain and its evidence, and when each of them was.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use sexton_model::diagnosis::Link;
+use sexton_model::finding::Finding;
+use sexton_model::moment::Moment;
+use sexton_report::diagnosis::{self as report, Judged};
+
+use crate::app::App;
+use crate::clock::Clock;
+use crate::http::Problem;
+use crate::source::Source;
+
+/// A recording that grows is judged again after this.
+const FRESH: Duration = Duration::from_secs(15);
+
+type Range = (u64, u64);
+
+#[derive(Serialize)]
+struct TimesView {
+    window: Option<Range>,
+    findings: BTreeMap<String, Vec<Range>>,
+    links: Vec<Option<Range>>,
+    evidence: BTreeMap<String, Vec<Option<u64>>>,
+}
+
+/// The judgement as JSON. Whoever asks while another has it worked out waits for that.
+pub(super) fn answer(app: &App, source: &Source) -> Result<Arc<[u8]>, Problem> {
+    let is_fresh = |of: &Instant| !source.state().is_live || of.elapsed() < FRESH;
+    let mut judged = source.judged.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((of, bytes)) = &*judged
+        && is_fresh(of)
+    {
+        return Ok(Arc::clone(bytes));
+    }
+    let _place = app.workshop.enter()?;
+    let began = Instant::now();
+    let was_live = source.state().is_live;
+    let bytes: Arc<[u8]> = judge(app, source)?.into();
+    // What was judged while it grew is judged once more when it has ended.
+    let of = if was_live { began } else { Instant::now() };
+    *judged = Some((of, Arc::clone(&bytes)));
+    Ok(bytes)
+}
+
+fn judge(app: &App, source: &Source) -> Result<Vec<u8>, Problem> {
+    let failed = |why: String| Problem::new(500, format!("cannot judge it: {why}"));
+    let judged = (app.options.judge)(&source.path).map_err(failed)?;
+    let clock = source.state().clock;
+    // Before it was read, the clock of the page is not known; that of the judgement is.
+    let clock = clock.noted(&noted(&judged));
+    let mut json = Vec::new();
+    report::json(&mut json, &judged).map_err(|error| failed(error.to_string()))?;
+    let mut value: serde_json::Value =
+        serde_json::from_slice(&json).map_err(|error| failed(error.to_string()))?;
+    let times = serde_json::to_value(times(&judged, clock));
+    value["times"] = times.map_err(|error| failed(error.to_string()))?;
+    serde_json::to_vec(&value).map_err(|error| failed(error.to_string()))
+}
+
+/// What the judgement knows of the clock, at its window's end.
+fn noted(judged: &Judged) -> Vec<(Moment, u64)> {
+    let window = judged.diagnosis.window.as_ref();
+    let end = window.map(|window| *window.end());
+    let noted = end.and_then(|end| {
+        let wall_ns = u64::try_from(judged.clock.ns(end)?).ok()?;
+        Some((end, wall_ns))
+    });
+    noted.into_iter().collect()
+}
+
+fn times(judged: &Judged, clock: Clock) -> TimesView {
+    let diagnosis = &judged.diagnosis;
+    let range = |from: Moment, to: Moment| (clock.us(from.as_ns()), clock.us(to.as_ns()));
+    let seen = |finding: &Finding| -> Vec<Range> {
+        let episodes = finding.episodes.iter();
+        let mut ranges: Vec<Range> = episodes
+            .map(|episode| range(episode.from, episode.to))
+            .collect();
+        if ranges.is_empty() {
+            let moments = finding.evidence.iter().filter_map(|evidence| evidence.at);
+            let moments = moments.chain(finding.since);
+            ranges.extend(moments.map(|at| range(at, at)));
+            ranges.sort_unstable();
+            ranges.dedup();
+        }
+        ranges
+    };
+    let ranges: BTreeMap<String, Vec<Range>> = diagnosis
+        .findings
+        .iter()
+        .map(|finding| (finding.id().to_string(), seen(finding)))
+        .collect();
+    let evidence = diagnosis.findings.iter().map(|finding| {
+        let moments = finding.evidence.iter();
+        let moments = moments.map(|evidence| evidence.at.map(|at| clock.us(at.as_ns())));
+        (finding.id().to_string(), moments.collect())
+    });
+    TimesView {
+        window: diagnosis
+            .window
+            .as_ref()
+            .map(|window| range(*window.start(), *window.end())),
+        links: diagnosis
+            .links
+            .iter()
+            .map(|link| meeting(link, &ranges))
+            .collect(),
+        evidence: evidence.collect(),
+        findings: ranges,
+    }
+}
+
+/// Where cause and effect meet: the effect's first time with the cause's nearest one that
+/// began before it ended.
+fn meeting(link: &Link, ranges: &BTreeMap<String, Vec<Range>>) -> Option<Range> {
+    let effects = ranges.get(link.effect.as_str())?;
+    let causes = ranges.get(link.cause.as_str())?;
+    let pairs = effects.iter().flat_map(|effect| {
+        let before = causes.iter().filter(|cause| cause.0 <= effect.1);
+        before.map(move |cause| (cause, effect))
+    });
+    let apart = |(cause, effect): &(&Range, &Range)| effect.0.saturating_sub(cause.1);
+    let nearest = pairs.min_by_key(apart);
+    nearest
+        .map(|(cause, effect)| (cause.0.min(effect.0), effect.1.max(cause.1)))
+        .or_else(|| effects.first().copied())
+}

@@ -1,0 +1,253 @@
+//! The page and its data as one file that needs no server.
+
+use serde_json::{Value, json};
+
+use super::params::Window;
+use super::{flame, heatmap, lanes, samples, sources, tiles, zombies};
+use crate::app::App;
+use crate::assets;
+use crate::http::{Payload, Problem, Response};
+use crate::source::Source;
+
+/// Columns of the time line in the file.
+const WIDTH: u64 = 2000;
+
+/// Cores whose heat maps are in the file, and windows whose flame graphs are.
+const MAX_CORES: usize = 16;
+const MAX_FLAMES: usize = 12;
+
+/// A window to be looked at is widened to this, so that there are samples in it.
+const SHORTEST_NS: u64 = 1_000_000_000;
+
+/// The file.
+pub(super) fn answer(
+    app: &App,
+    source: &Source,
+    window: Window,
+    judged: &[u8],
+) -> Result<Response, Problem> {
+    let page = assets::text("/index.html").ok_or_else(|| Problem::new(501, assets::REMEDY))?;
+    let data = data(app, source, window, judged)?;
+    let file = inline(&page, &data);
+    let name: String = source
+        .name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(60)
+        .collect();
+    let response = Response::new(
+        200,
+        "text/html; charset=utf-8",
+        Payload::Shared(file.into_bytes().into()),
+    );
+    let disposition = format!("attachment; filename=\"sexton-{name}.html\"");
+    Ok(response.with("Content-Disposition", disposition))
+}
+
+fn data(app: &App, source: &Source, window: Window, judged: &[u8]) -> Result<String, Problem> {
+    let judged: Value = serde_json::from_slice(judged).map_err(broken)?;
+    let clock = source.state().clock;
+    let mut view = sources::source_view(source);
+    view.live = false;
+    view.from = clock.us(window.from_ns);
+    view.to = clock.us(window.to_ns);
+    let (lanes, zombies, timeline) = {
+        let state = source.state();
+        let asked = tiles::Asked::of_all(&state, window, WIDTH);
+        (
+            serde_json::to_value(lanes::view(&state)).map_err(broken)?,
+            serde_json::to_value(zombies::view(&state)).map_err(broken)?,
+            String::from_utf8(asked.answer(&state)?).map_err(broken)?,
+        )
+    };
+    let rest = json!({
+        "schema": "sexton.export/1",
+        "version": app.options.version,
+        "source": view,
+        "lanes": lanes,
+        "zombies": zombies,
+        "heatmaps": heatmaps(source, window)?,
+        "flames": flames(source, window, &judged)?,
+        "samples": samples::view(source, window)?,
+        "diagnosis": judged,
+    });
+    let rest = serde_json::to_string(&rest).map_err(broken)?;
+    // Tiles are text already, with no more digits than were measured.
+    let open = rest.strip_suffix('}').unwrap_or(&rest);
+    Ok(format!("{open},\"tiles\":{timeline}}}"))
+}
+
+fn heatmaps(source: &Source, window: Window) -> Result<Vec<Value>, Problem> {
+    if !source.has_times || source.state().bundle.stacks_span().is_none() {
+        return Ok(Vec::new());
+    }
+    let mut maps = Vec::new();
+    let mut cores: Vec<u32> = Vec::new();
+    for (is_long, view) in [(false, "offset"), (true, "long")] {
+        let map = heatmap::Asked::plain(window, is_long, None).answer(source)?;
+        let map = serde_json::to_value(map).map_err(broken)?;
+        let parts = map["parts"].as_array().cloned().unwrap_or_default();
+        let numbers = parts.iter().filter_map(|part| part["value"].as_str());
+        cores = numbers.filter_map(|value| value.parse().ok()).collect();
+        maps.push(json!({"by": "all", "value": null, "view": view, "heatmap": map}));
+    }
+    for cpu in cores.into_iter().take(MAX_CORES) {
+        let map = heatmap::Asked::plain(window, false, Some(cpu)).answer(source)?;
+        let map = serde_json::to_value(map).map_err(broken)?;
+        maps.push(
+            json!({"by": "core", "value": cpu.to_string(), "view": "offset", "heatmap": map}),
+        );
+    }
+    Ok(maps)
+}
+
+/// The whole window, and what each finding of the gravest chain touches: alone, and
+/// compared with the whole.
+fn flames(source: &Source, window: Window, judged: &Value) -> Result<Vec<Value>, Problem> {
+    if source.state().bundle.stacks_span().is_none() {
+        return Ok(Vec::new());
+    }
+    let mut asked = vec![(window, None)];
+    for looked_at in touched(source, window, judged).into_iter().take(MAX_FLAMES) {
+        asked.push((looked_at, None));
+        asked.push((looked_at, Some(window)));
+    }
+    let clock = source.state().clock;
+    let mut flames = Vec::new();
+    for (window, base) in asked {
+        let flame = flame::Asked::plain(window, base).answer(source)?;
+        flames.push(json!({
+            "from": clock.us(window.from_ns),
+            "to": clock.us(window.to_ns),
+            "base_from": base.map(|base| clock.us(base.from_ns)),
+            "base_to": base.map(|base| clock.us(base.to_ns)),
+            "flame": flame,
+        }));
+    }
+    Ok(flames)
+}
+
+/// The first time of each finding, as far as it lies in the window.
+fn touched(source: &Source, window: Window, judged: &Value) -> Vec<Window> {
+    let clock = source.state().clock;
+    let findings = judged["times"]["findings"].as_object();
+    let mut windows = Vec::new();
+    for ranges in findings.into_iter().flat_map(|findings| findings.values()) {
+        let first = ranges.get(0);
+        let end = |n: usize| first.and_then(|range| range.get(n)).and_then(Value::as_u64);
+        let (Some(from), Some(to)) = (end(0), end(1)) else {
+            continue;
+        };
+        let from_ns = clock.ns(from).max(window.from_ns);
+        let to_ns = clock.ns(to).max(from_ns.saturating_add(SHORTEST_NS));
+        let touched = Window {
+            from_ns,
+            to_ns: to_ns.min(window.to_ns),
+        };
+        if touched.from_ns < touched.to_ns && touched != window && !windows.contains(&touched) {
+            windows.push(touched);
+        }
+    }
+    windows
+}
+
+fn broken(error: impl std::fmt::Display) -> Problem {
+    Problem::new(500, format!("cannot write the file: {error}"))
+}
+
+/// Puts scripts, styles and data into the page.
+fn inline(page: &str, data: &str) -> String {
+    let mut file = String::with_capacity(page.len() + data.len() + (1 << 20));
+    let mut rest = page;
+    while let Some((before, tag, after)) = next_loaded(rest) {
+        file.push_str(before);
+        let content = attribute(tag, "src")
+            .or_else(|| attribute(tag, "href"))
+            .and_then(|path| assets::text(&format!("/{}", path.trim_start_matches(['.', '/']))));
+        match content {
+            Some(code) if tag.starts_with("<script") => {
+                file.push_str("<script type=\"module\">");
+                file.push_str(&code.replace("</script", "<\\/script"));
+                file.push_str("</script>");
+            }
+            Some(style) if attribute(tag, "rel") == Some("stylesheet") => {
+                file.push_str("<style>");
+                file.push_str(&style.replace("</style", "<\\/style"));
+                file.push_str("</style>");
+            }
+            // An icon, or a file to be loaded early: the page does without.
+            _ => {}
+        }
+        rest = after;
+    }
+    file.push_str(rest);
+    // In JSON it can only be in a string, where this means the same.
+    let safe = data.replace('<', "\\u003c");
+    let head =
+        format!("{POLICY}<script type=\"application/json\" id=\"sexton-data\">{safe}</script>");
+    match file.find("<head>") {
+        Some(at) => file.insert_str(at + "<head>".len(), &head),
+        None => file.insert_str(0, &head),
+    }
+    file
+}
+
+/// The file asks nobody for anything.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+    script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; \
+    base-uri 'none'; form-action 'none'\">";
+
+/// What stands before the next tag that loads something, the tag, and what comes after it.
+fn next_loaded(page: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    loop {
+        let at = from + page[from..].find('<')?;
+        let rest = &page[at..];
+        let is_script = rest.starts_with("<script") && !rest.starts_with("<script>");
+        if is_script || rest.starts_with("<link") {
+            let end = if is_script {
+                rest.find("</script>")? + "</script>".len()
+            } else {
+                rest.find('>')? + 1
+            };
+            let tag_end = rest.find('>')? + 1;
+            return Some((&page[..at], &rest[..tag_end], &rest[end..]));
+        }
+        from = at + 1;
+    }
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
+    let value = &tag[start..];
+    value.get(..value.find('"')?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_that_load_are_found() {
+        let page = "<head><meta charset=\"utf-8\"><link rel=\"icon\" href=\"./a.svg\">\
+                    <script type=\"module\" crossorigin src=\"./assets/x.js\"></script></head>";
+        let (before, tag, after) = next_loaded(page).expect("the icon");
+        assert_eq!(before, "<head><meta charset=\"utf-8\">");
+        assert_eq!(attribute(tag, "href"), Some("./a.svg"));
+        let (_, tag, after) = next_loaded(after).expect("the script");
+        assert_eq!(attribute(tag, "src"), Some("./assets/x.js"));
+        assert_eq!(after, "</head>");
+        assert!(next_loaded(after).is_none());
+    }
+
+    #[test]
+    fn data_cannot_end_its_element() {
+        let file = inline("<html><head></head></html>", r#"{"a":"</script><!-- x"}"#);
+        assert_eq!(file.matches("</script>").count(), 1, "{file}");
+        assert!(!file.contains("<!--"), "{file}");
+        let json = file.split("id=\"sexton-data\">").nth(1).expect("data");
+        let json = json.split("</script>").next().expect("its end");
+        let value: Value = serde_json::from_str(json).expect("JSON");
+        assert_eq!(value["a"], "</script><!-- x");
+    }
+}

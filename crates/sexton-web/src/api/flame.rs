@@ -1,0 +1,227 @@
+//! Where the time went.
+
+use regex::Regex;
+use serde::Serialize;
+use sexton_model::stack::CodeKind;
+use sexton_profile::filter::{Filter, TimePoint};
+use sexton_profile::flame::{StackCounts, Tree};
+use sexton_profile::names::Suffixes;
+
+use super::GapView;
+use super::params::{self, Params, Window};
+use crate::http::Problem;
+use crate::source::Source;
+use crate::stacks::Samples;
+
+const MAX_NODES: usize = 200_000;
+const DEFAULT_NODES: usize = 50_000;
+
+/// What is asked.
+pub(super) struct Asked {
+    window: Window,
+    base: Option<Window>,
+    cpus: Vec<u32>,
+    comms: Vec<String>,
+    pids: Vec<u32>,
+    unit: Option<String>,
+    function: Option<Regex>,
+    most: usize,
+}
+
+#[derive(Serialize)]
+pub(super) struct FlameView {
+    from: u64,
+    to: u64,
+    event: String,
+    samples: u64,
+    base_samples: Option<u64>,
+    total: u64,
+    base_total: Option<u64>,
+    names: Vec<String>,
+    nodes: NodesView,
+    cut: Option<CutView>,
+    gaps: Vec<GapView>,
+}
+
+#[derive(Serialize, Default)]
+struct NodesView {
+    parent: Vec<i64>,
+    name: Vec<usize>,
+    kind: Vec<u8>,
+    value: Vec<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<Vec<u64>>,
+}
+
+#[derive(Serialize)]
+struct CutView {
+    nodes: usize,
+    below: u64,
+}
+
+impl Asked {
+    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+        let function = params.text("function", 512)?;
+        let comms = params.texts("comm", 64, 64)?;
+        Ok(Self {
+            cpus: params.numbers("cpu", 64, 0..=65_535)?,
+            comms: comms.into_iter().map(str::to_owned).collect(),
+            pids: params.numbers("pid", 64, 0..=4_194_304)?,
+            unit: params.text("unit", 512)?.map(str::to_owned),
+            most: params
+                .number("nodes", 1..=MAX_NODES)?
+                .unwrap_or(DEFAULT_NODES),
+            base: params.base(source)?,
+            window: params.window(source)?,
+            function: function
+                .map(|text| params::expression("function", text))
+                .transpose()?,
+        })
+    }
+
+    /// Everything in a window, alone or compared.
+    pub(super) fn plain(window: Window, base: Option<Window>) -> Self {
+        Self {
+            window,
+            base,
+            cpus: Vec::new(),
+            comms: Vec::new(),
+            pids: Vec::new(),
+            unit: None,
+            function: None,
+            most: DEFAULT_NODES,
+        }
+    }
+
+    /// A window that holds all that is asked about.
+    pub(super) fn windows(&self) -> Window {
+        let base = self.base.unwrap_or(self.window);
+        Window {
+            from_ns: self.window.from_ns.min(base.from_ns),
+            to_ns: self.window.to_ns.max(base.to_ns),
+        }
+    }
+
+    fn filter(&self, source: &Source, window: Window) -> Filter {
+        let times = source.has_times;
+        Filter {
+            from: times.then_some(TimePoint::Clock(window.from_ns)),
+            to: times.then_some(TimePoint::Clock(window.to_ns)),
+            cpus: self.cpus.clone(),
+            comms: self.comms.clone(),
+            pids: self.pids.clone(),
+            unit: self.unit.clone(),
+            function: self.function.clone(),
+            ..Filter::default()
+        }
+    }
+
+    pub(super) fn answer(&self, source: &Source) -> Result<FlameView, Problem> {
+        let bundle = source.state().bundle.clone();
+        let mut samples = Samples::default();
+        let mut count = |window: Window| {
+            let mut counts = StackCounts::new(self.filter(source, window));
+            // Without times all samples are of one moment, whatever was asked.
+            let read = match source.has_times {
+                true => (window.from_ns, window.to_ns),
+                false => (0, u64::MAX),
+            };
+            samples.read(&bundle, read, &mut counts);
+            counts
+        };
+        let now = count(self.window);
+        let before = self.base.map(&mut count);
+        let tables = samples.tables();
+        let tree = match &before {
+            Some(before) => Tree::difference(&now, before, tables, Suffixes::default()),
+            None => Tree::of(&now, tables, Suffixes::default()),
+        };
+        let (names, nodes, cut) = compact(&tree, before.is_some(), self.most);
+        let clock = source.state().clock;
+        let end_us = clock.us(self.windows().to_ns);
+        let event = now.event().map_or("", |event| tables.name(event));
+        Ok(FlameView {
+            from: clock.us(self.window.from_ns),
+            to: clock.us(self.window.to_ns),
+            event: event.to_owned(),
+            samples: now.total().samples,
+            base_samples: before.as_ref().map(|before| before.total().samples),
+            total: now.total().weight,
+            base_total: before.as_ref().map(|before| before.total().weight),
+            names,
+            nodes,
+            cut,
+            gaps: samples
+                .unread
+                .iter()
+                .map(|(at_ns, why)| GapView(clock.us(*at_ns), end_us, why.clone()))
+                .collect(),
+        })
+    }
+}
+
+/// The heaviest nodes as parallel arrays. A caller weighs no less than what it calls and
+/// comes before it, so the heaviest nodes are a tree.
+fn compact(tree: &Tree, has_base: bool, most: usize) -> (Vec<String>, NodesView, Option<CutView>) {
+    let weight = |at: usize| {
+        let [now, before] = tree.nodes[at].total;
+        now.max(before)
+    };
+    let mut order: Vec<usize> = (0..tree.nodes.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(weight(at)), at));
+    let n_cut = order.len().saturating_sub(most);
+    let below = order.get(most).map(|&at| weight(at));
+    order.truncate(most);
+    order.sort_unstable();
+    let mut places = vec![usize::MAX; tree.nodes.len()];
+    for (place, &at) in order.iter().enumerate() {
+        places[at] = place;
+    }
+    let mut parents = vec![-1; tree.nodes.len()];
+    for (at, node) in tree.nodes.iter().enumerate() {
+        for &child in &node.children {
+            parents[child as usize] = i64::try_from(places[at]).unwrap_or(-1);
+        }
+    }
+    let mut names = Names::default();
+    let mut nodes = NodesView {
+        base: has_base.then(Vec::new),
+        ..NodesView::default()
+    };
+    for at in order {
+        let node = &tree.nodes[at];
+        nodes.parent.push(parents[at]);
+        nodes.name.push(names.number(node.name, tree.name(node)));
+        nodes.kind.push(match node.kind {
+            CodeKind::Unknown => 0,
+            CodeKind::Kernel => 1,
+            CodeKind::User => 2,
+        });
+        nodes.value.push(node.total[0]);
+        if let Some(base) = &mut nodes.base {
+            base.push(node.total[1]);
+        }
+    }
+    let cut = below.map(|below| CutView {
+        nodes: n_cut,
+        below,
+    });
+    (names.names, nodes, cut)
+}
+
+/// Names that are used, each once.
+#[derive(Default)]
+struct Names {
+    names: Vec<String>,
+    numbers: ahash::AHashMap<u32, usize>,
+}
+
+impl Names {
+    fn number(&mut self, known_as: u32, name: &str) -> usize {
+        let names = &mut self.names;
+        *self.numbers.entry(known_as).or_insert_with(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        })
+    }
+}

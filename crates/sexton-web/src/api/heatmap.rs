@@ -1,0 +1,403 @@
+//! When cores were busy.
+
+use regex::Regex;
+use serde::Serialize;
+use sexton_model::stack::{StackSample, StackTables};
+use sexton_profile::filter::{EventChoice, Filter, TimePoint};
+use sexton_profile::flame::StackCounts;
+use sexton_profile::heatmap::facets::{By, Facets};
+use sexton_profile::heatmap::{Grid, Shape};
+use sexton_profile::import::Sink;
+use sexton_profile::top;
+
+use super::params::{self, Params, Window};
+use super::{EventView, GapView};
+use crate::http::Problem;
+use crate::index::{Content, Happening};
+use crate::source::{Source, State};
+use crate::stacks::Samples;
+
+const SECOND: u64 = 1_000_000_000;
+const MAX_ROWS: usize = 200;
+const MAX_COLUMNS: u64 = 4096;
+const DEFAULT_COLUMNS: u64 = 1200;
+
+/// Cells of an answer: more cannot be looked at.
+const MAX_CELLS: u64 = 400_000;
+
+/// Parts and events that are told.
+const MAX_PARTS: usize = 100;
+const MAX_EVENTS: usize = 300;
+
+/// Lanes whose events are drawn on a heat map.
+const DRAWN: [&str; 4] = [
+    "nic.events",
+    "log.kernel",
+    "units.restarts",
+    "network.starved",
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    Offset,
+    Long,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Core,
+    Process,
+    Unit,
+    Function,
+}
+
+/// What is asked.
+pub(super) struct Asked {
+    pub(super) window: Window,
+    view: View,
+    by: Part,
+    only: Only,
+    rows: usize,
+    columns: u64,
+}
+
+/// Which part alone.
+#[derive(Debug, Clone, Default)]
+struct Only {
+    cpus: Vec<u32>,
+    pids: Vec<u32>,
+    unit: Option<String>,
+    function: Option<Regex>,
+}
+
+#[derive(Serialize)]
+pub(super) struct HeatMapView {
+    from: u64,
+    to: u64,
+    view: &'static str,
+    step: u64,
+    row_step: u64,
+    rows: usize,
+    columns: usize,
+    values: Vec<u32>,
+    max: u32,
+    total: u64,
+    parts: Vec<PartView>,
+    parts_left_out: usize,
+    events: Vec<serde_json::Value>,
+    gaps: Vec<GapView>,
+}
+
+#[derive(Serialize)]
+struct PartView {
+    value: String,
+    label: String,
+    samples: u64,
+}
+
+impl Asked {
+    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+        let views = [("offset", View::Offset), ("long", View::Long)];
+        let parts = [
+            ("all", Part::All),
+            ("core", Part::Core),
+            ("process", Part::Process),
+            ("unit", Part::Unit),
+            ("function", Part::Function),
+        ];
+        let by = params.choice("by", &parts, Part::All)?;
+        let asked = Self {
+            view: params.choice("view", &views, View::Offset)?,
+            by,
+            only: Only::read(by, params.text("value", 512)?)?,
+            rows: params.number("rows", 1..=MAX_ROWS)?.unwrap_or(50),
+            columns: params
+                .number("columns", 1..=MAX_COLUMNS)?
+                .unwrap_or(DEFAULT_COLUMNS),
+            window: params.window(source)?,
+        };
+        if !source.has_times {
+            let detail = "the samples of this source have no times (folded stacks never have)";
+            return Err(Problem::new(422, detail));
+        }
+        Ok(asked)
+    }
+
+    /// Everything or one core, as a whole.
+    pub(super) fn plain(window: Window, is_long: bool, cpu: Option<u32>) -> Self {
+        Self {
+            window,
+            view: if is_long { View::Long } else { View::Offset },
+            by: Part::Core,
+            only: Only {
+                cpus: cpu.into_iter().collect(),
+                ..Only::default()
+            },
+            rows: 50,
+            columns: DEFAULT_COLUMNS,
+        }
+    }
+
+    pub(super) fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
+        let bundle = source.state().bundle.clone();
+        let mut counted = Counted::new(self);
+        let mut samples = Samples::default();
+        let window = (self.window.from_ns, self.window.to_ns);
+        samples.read(&bundle, window, &mut counted);
+        let (parts, parts_left_out) = counted.parts(self.by, samples.tables());
+        let plan = self.plan();
+        let mut values = vec![0; plan.rows * plan.columns];
+        for (_, grid) in counted.grids.grids().unwrap_or_default() {
+            plan.place(&grid, &mut values);
+        }
+        let state = source.state();
+        let clock = state.clock;
+        let end_us = clock.us(self.window.to_ns);
+        let unread = samples.unread.into_iter();
+        Ok(HeatMapView {
+            from: clock.us(plan.start_ns),
+            to: end_us,
+            view: if self.view == View::Long {
+                "long"
+            } else {
+                "offset"
+            },
+            step: plan.step_ns / 1000,
+            row_step: (plan.row_span_ns / plan.rows as u64 / 1000).max(1),
+            rows: plan.rows,
+            columns: plan.columns,
+            max: values.iter().copied().max().unwrap_or(0),
+            total: values.iter().map(|n| u64::from(*n)).sum(),
+            values,
+            parts,
+            parts_left_out,
+            events: events(&state, self.window),
+            gaps: unread
+                .map(|(at_ns, why)| GapView(clock.us(at_ns), end_us, why))
+                .chain(blind(&state, self.window))
+                .collect(),
+        })
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            from: Some(TimePoint::Clock(self.window.from_ns)),
+            to: Some(TimePoint::Clock(self.window.to_ns)),
+            // When cores were busy is not a question of what was counted.
+            event: EventChoice::All,
+            ..Filter::default()
+        }
+    }
+
+    /// How the picture is laid out. Columns begin at whole numbers of themselves.
+    fn plan(&self) -> Plan {
+        let length_ns = self.window.to_ns - self.window.from_ns;
+        let columns = self.columns.min(MAX_CELLS / self.rows as u64).max(1);
+        let (unit_ns, row_span_ns) = match self.view {
+            View::Offset => (SECOND, Some(SECOND)),
+            View::Long => (self.rows as u64 * 1000, None),
+        };
+        // One more column than fits, because the first begins before the window.
+        let step_ns = length_ns
+            .div_ceil(columns.saturating_sub(1).max(1))
+            .max(1)
+            .next_multiple_of(unit_ns);
+        let start_ns = self.window.from_ns - self.window.from_ns % step_ns;
+        let n = (self.window.to_ns - start_ns).div_ceil(step_ns);
+        Plan {
+            start_ns,
+            step_ns,
+            row_span_ns: row_span_ns.unwrap_or(step_ns),
+            rows: self.rows,
+            columns: usize::try_from(n).unwrap_or(1),
+        }
+    }
+}
+
+impl Only {
+    fn read(by: Part, value: Option<&str>) -> Result<Self, Problem> {
+        let mut only = Self::default();
+        let Some(value) = value else {
+            return Ok(only);
+        };
+        let number = || {
+            let number = value.parse().ok();
+            number.ok_or_else(|| Problem::new(422, "value: for this `by` it is a number"))
+        };
+        match by {
+            Part::All => {}
+            Part::Core => only.cpus.push(number()?),
+            Part::Process => only.pids.push(number()?),
+            Part::Unit => only.unit = Some(value.to_owned()),
+            Part::Function => only.function = Some(params::expression("value", value)?),
+        }
+        Ok(only)
+    }
+}
+
+/// Where cells are.
+struct Plan {
+    start_ns: u64,
+    step_ns: u64,
+    /// What the rows of a column are parts of.
+    row_span_ns: u64,
+    rows: usize,
+    columns: usize,
+}
+
+impl Plan {
+    fn shape(&self) -> Shape {
+        Shape {
+            rows: self.rows,
+            column_ns: self.row_span_ns,
+        }
+    }
+
+    /// Adds a picture of narrower columns; its rows are told from the top.
+    fn place(&self, grid: &Grid, values: &mut [u32]) {
+        for (n, column) in grid.columns.iter().enumerate() {
+            let at_ns = grid.start_ns + n as u64 * grid.shape.column_ns;
+            let Some(after_ns) = at_ns.checked_sub(self.start_ns) else {
+                continue;
+            };
+            let to = usize::try_from(after_ns / self.step_ns).unwrap_or(usize::MAX);
+            for (from_top, count) in column.iter().enumerate() {
+                let row = self.rows.saturating_sub(from_top + 1);
+                if to < self.columns
+                    && let Some(cell) = values.get_mut(row * self.columns + to)
+                {
+                    *cell = cell.saturating_add(*count);
+                }
+            }
+        }
+    }
+}
+
+/// The picture and its parts, counted at once.
+struct Counted {
+    grids: Facets,
+    facets: Option<Facets>,
+    functions: Option<StackCounts>,
+}
+
+impl Counted {
+    fn new(asked: &Asked) -> Self {
+        let only = Filter {
+            cpus: asked.only.cpus.clone(),
+            pids: asked.only.pids.clone(),
+            unit: asked.only.unit.clone(),
+            function: asked.only.function.clone(),
+            ..asked.filter()
+        };
+        // One cell for each part: only its sum is wanted.
+        let whole = Shape {
+            rows: 1,
+            column_ns: 1 << 62,
+        };
+        let facet = |by| Some(Facets::new(by, whole, asked.filter()));
+        let (facets, functions) = match asked.by {
+            Part::All => (None, None),
+            Part::Core => (facet(By::Core), None),
+            Part::Process => (facet(By::Process), None),
+            Part::Unit => (facet(By::Unit), None),
+            Part::Function => (None, Some(StackCounts::new(asked.filter()))),
+        };
+        Self {
+            grids: Facets::new(By::All, asked.plan().shape(), only),
+            facets,
+            functions,
+        }
+    }
+
+    fn parts(&self, by: Part, tables: &StackTables) -> (Vec<PartView>, usize) {
+        let mut parts: Vec<PartView> = match (&self.facets, &self.functions) {
+            (Some(facets), _) => {
+                let grids = facets.grids().unwrap_or_default().into_iter();
+                grids
+                    .filter_map(|(label, grid)| part(by, label, &grid))
+                    .collect()
+            }
+            (None, Some(functions)) => functions_of(functions, tables),
+            (None, None) => Vec::new(),
+        };
+        if by != Part::Core {
+            parts.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.label.cmp(&b.label)));
+        }
+        let n_left_out = parts.len().saturating_sub(MAX_PARTS);
+        parts.truncate(MAX_PARTS);
+        (parts, n_left_out)
+    }
+}
+
+fn part(by: Part, label: String, grid: &Grid) -> Option<PartView> {
+    // A core is called `core 1`, a process by its name and number.
+    let value = match by {
+        Part::Core | Part::Process => label.rsplit(' ').next()?.parse::<u32>().ok()?.to_string(),
+        _ if label.starts_with('(') => return None,
+        _ => label.clone(),
+    };
+    Some(PartView {
+        value,
+        label,
+        samples: grid.total(),
+    })
+}
+
+fn functions_of(counts: &StackCounts, tables: &StackTables) -> Vec<PartView> {
+    let mut functions = top::functions(counts, tables);
+    functions.sort_by_key(|function| std::cmp::Reverse(function.total.samples));
+    functions.truncate(MAX_PARTS * 4);
+    let parts = functions.into_iter().map(|function| PartView {
+        value: format!("^{}$", regex::escape(&function.name)),
+        label: function.name,
+        samples: function.total.samples,
+    });
+    parts
+        .filter(|part| part.value.chars().count() <= 512)
+        .collect()
+}
+
+impl Sink for Counted {
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
+        self.grids.sample(sample, tables);
+        if let Some(facets) = &mut self.facets {
+            facets.sample(sample, tables);
+        }
+        if let Some(functions) = &mut self.functions {
+            functions.sample(sample, tables);
+        }
+    }
+}
+
+/// What is drawn on the picture.
+fn events(state: &State, window: Window) -> Vec<serde_json::Value> {
+    let mut found: Vec<&Happening> = Vec::new();
+    let lanes = state.index.lanes();
+    for lane in lanes
+        .iter()
+        .filter(|lane| DRAWN.contains(&lane.id.as_str()))
+    {
+        if let Content::Events(Some(events)) = lane.content {
+            let within = events.within(window.from_ns, window.to_ns);
+            found.extend(within.iter().take(MAX_EVENTS));
+        }
+    }
+    found.sort_by_key(|event| event.at_ns);
+    let views = found.into_iter().take(MAX_EVENTS);
+    let views = views.map(|event| serde_json::to_value(EventView::of(state.clock, event)));
+    views.filter_map(Result::ok).collect()
+}
+
+/// When stacks were not sampled.
+fn blind(state: &State, window: Window) -> Vec<GapView> {
+    let (_, end_ns) = state.span_ns();
+    let spans = state
+        .index
+        .blind()
+        .within(&["stacks"], window.from_ns, window.to_ns);
+    let spans = spans.take(100);
+    spans
+        .map(|span| GapView::of(state.clock, span, end_ns))
+        .collect()
+}

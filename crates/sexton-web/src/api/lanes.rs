@@ -1,0 +1,66 @@
+//! What the time line can show.
+
+use serde::Serialize;
+
+use super::SubjectView;
+use crate::index::{Content, Lane};
+use crate::source::State;
+
+#[derive(Serialize)]
+pub(super) struct LanesView {
+    lanes: Vec<LaneView>,
+    from: u64,
+    to: u64,
+}
+
+#[derive(Serialize)]
+struct LaneView {
+    id: String,
+    group: crate::index::Group,
+    label: String,
+    unit: crate::index::LaneUnit,
+    kind: crate::index::LaneKind,
+    max: f64,
+    subject: Option<OwnedSubject>,
+    about: &'static str,
+}
+
+#[derive(Serialize)]
+struct OwnedSubject {
+    kind: &'static str,
+    name: String,
+}
+
+pub(super) fn view(state: &State) -> LanesView {
+    let (from_ns, to_ns) = state.span_ns();
+    LanesView {
+        lanes: state.index.lanes().into_iter().map(lane).collect(),
+        from: state.clock.us(from_ns),
+        to: state.clock.us(to_ns),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a count that is shown")]
+fn lane(lane: Lane<'_>) -> LaneView {
+    let max = match lane.content {
+        Content::Values(values) => values.map_or(0.0, |values| f64::from(values.largest())),
+        Content::Events(events) => events.map_or(0.0, |events| events.total() as f64),
+    };
+    let subject = lane.subject.as_ref().map(|subject| {
+        let view = SubjectView::from(subject);
+        OwnedSubject {
+            kind: view.kind,
+            name: view.name.to_owned(),
+        }
+    });
+    LaneView {
+        id: lane.id,
+        group: lane.group,
+        label: lane.label,
+        unit: lane.unit,
+        kind: lane.kind,
+        max,
+        subject,
+        about: lane.about,
+    }
+}

@@ -1,0 +1,177 @@
+//! The samples of a window, each by itself, for a page that has no server to ask.
+
+use ahash::AHashMap;
+use serde::Serialize;
+use sexton_model::stack::{CodeKind, CoreState, NameId, StackId, StackSample, StackTables};
+use sexton_profile::filter::unit_of;
+use sexton_profile::import::Sink;
+use sexton_profile::names::{self, Suffixes};
+
+use super::params::Window;
+use crate::clock::Clock;
+use crate::http::Problem;
+use crate::source::Source;
+use crate::stacks::Samples;
+
+/// More make a file that no browser opens with pleasure.
+const MAX_SAMPLES: usize = 400_000;
+
+#[derive(Serialize, Default)]
+pub(super) struct SamplesView {
+    start: u64,
+    at: Vec<u64>,
+    cpu: Vec<i64>,
+    pid: Vec<u32>,
+    comm: Vec<usize>,
+    unit: Vec<i64>,
+    weight: Vec<u64>,
+    stack: Vec<i64>,
+    names: Vec<String>,
+    stack_caller: Vec<i64>,
+    stack_name: Vec<usize>,
+    stack_kind: Vec<u8>,
+}
+
+/// The samples, or `None` when there are too many.
+pub(super) fn view(source: &Source, window: Window) -> Result<Option<SamplesView>, Problem> {
+    let (bundle, clock) = {
+        let state = source.state();
+        (state.bundle.clone(), state.clock)
+    };
+    if bundle.stacks_span().is_none() || !source.has_times {
+        return Ok(None);
+    }
+    let mut collected = Collected::new(clock, window);
+    let mut samples = Samples::default();
+    samples.read(&bundle, (window.from_ns, window.to_ns), &mut collected);
+    Ok((collected.n <= MAX_SAMPLES).then_some(collected.view))
+}
+
+struct Collected {
+    view: SamplesView,
+    clock: Clock,
+    last_us: u64,
+    n: usize,
+    names: AHashMap<String, usize>,
+    known: AHashMap<NameId, usize>,
+    units: AHashMap<NameId, i64>,
+    stacks: AHashMap<StackId, i64>,
+}
+
+impl Collected {
+    fn new(clock: Clock, window: Window) -> Self {
+        let start = clock.us(window.from_ns);
+        Self {
+            view: SamplesView {
+                start,
+                ..SamplesView::default()
+            },
+            clock,
+            last_us: start,
+            n: 0,
+            names: AHashMap::new(),
+            known: AHashMap::new(),
+            units: AHashMap::new(),
+            stacks: AHashMap::new(),
+        }
+    }
+
+    fn name(&mut self, text: String) -> usize {
+        let names = &mut self.view.names;
+        *self.names.entry(text).or_insert_with_key(|text| {
+            names.push(text.clone());
+            names.len() - 1
+        })
+    }
+
+    fn known(&mut self, id: NameId, tables: &StackTables) -> usize {
+        if let Some(known) = self.known.get(&id) {
+            return *known;
+        }
+        let number = self.name(tables.name(id).to_owned());
+        self.known.insert(id, number);
+        number
+    }
+
+    fn unit(&mut self, cgroup: Option<NameId>, tables: &StackTables) -> i64 {
+        let Some(cgroup) = cgroup else {
+            return -1;
+        };
+        if let Some(known) = self.units.get(&cgroup) {
+            return *known;
+        }
+        let unit = unit_of(tables.name(cgroup));
+        let number = unit.map_or(-1, |unit| index(self.name(unit)));
+        self.units.insert(cgroup, number);
+        number
+    }
+
+    /// The number of a stack; callers get theirs first.
+    fn stack(&mut self, stack: StackId, tables: &StackTables) -> i64 {
+        let mut path = Vec::new();
+        let mut next = stack;
+        let mut caller = loop {
+            if let Some(known) = self.stacks.get(&next) {
+                break *known;
+            }
+            let Some(node) = tables.stacks.get(next.0 as usize) else {
+                break -1;
+            };
+            path.push((next, node.frame));
+            next = if node.caller < next {
+                node.caller
+            } else {
+                StackId::EMPTY
+            };
+        };
+        for (stack, frame) in path.into_iter().rev() {
+            if let Some(frame) = tables.frame(frame) {
+                let name = names::of_frame(tables, frame, "", Suffixes::default());
+                let name = self.name(name);
+                self.view.stack_caller.push(caller);
+                self.view.stack_name.push(name);
+                self.view.stack_kind.push(match frame.kind {
+                    CodeKind::Unknown => 0,
+                    CodeKind::Kernel => 1,
+                    CodeKind::User => 2,
+                });
+                caller = index(self.view.stack_name.len() - 1);
+            }
+            self.stacks.insert(stack, caller);
+        }
+        caller
+    }
+}
+
+fn index(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(-1)
+}
+
+impl Sink for Collected {
+    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
+        if sample.state == CoreState::Idle {
+            return;
+        }
+        self.n += 1;
+        if self.n > MAX_SAMPLES {
+            return;
+        }
+        let comm = self.known(sample.comm, tables);
+        let unit = self.unit(sample.cgroup, tables);
+        let stack = self.stack(sample.stack, tables);
+        // Chunks of a bundle may overlap by a little.
+        let at_us = self.clock.us(sample.at.as_ns()).max(self.last_us);
+        let view = &mut self.view;
+        view.at.push(at_us - self.last_us);
+        view.cpu.push(match sample.cpu {
+            sexton_profile::NO_CPU => -1,
+            cpu => i64::from(cpu),
+        });
+        view.pid.push(sample.pid);
+        view.comm.push(comm);
+        view.unit.push(unit);
+        view.weight.push(sample.weight);
+        view.stack.push(stack);
+        self.last_us = at_us;
+    }
+}

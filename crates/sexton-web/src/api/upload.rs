@@ -1,0 +1,106 @@
+//! Opens a file that was dropped on the page.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use sexton_model::text::escape;
+use tempfile::TempDir;
+
+use super::params::Params;
+use super::sources::source_view;
+use crate::app::App;
+use crate::http::{Body, Problem, Request, Response};
+use crate::source::{Source, chain};
+
+/// How packed bundles begin: a frame of zstd (RFC 8878, 3.1.1).
+const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// Takes a file and opens it.
+pub(crate) fn open(app: &App, request: &Request, body: &mut Body<'_>) -> Result<Response, Problem> {
+    let params = Params::new(&request.query);
+    let name = params.text("name", 256)?.unwrap_or("dropped file");
+    let name = escape(name.as_bytes());
+    let kind = request.header("content-type").unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/octet-stream") {
+        return Err(Problem::new(415, "send it as application/octet-stream"));
+    }
+    let most = app.options.max_upload_bytes;
+    match request.length {
+        None => return Err(Problem::new(411, "say how long it is: Content-Length")),
+        Some(0) => return Err(Problem::new(400, "the file is empty")),
+        Some(length) if length > most => {
+            let detail = format!("at most {most} bytes are taken: see --max-upload");
+            return Err(Problem::new(413, detail));
+        }
+        Some(_) => {}
+    }
+    let folder = tempfile::Builder::new().prefix("sexton-dropped-").tempdir();
+    let folder = folder.map_err(no_room)?;
+    let file = folder.path().join("file");
+    save(body, &file)?;
+    let _place = app.workshop.enter()?;
+    let source = read(app, &name, &file, folder)?;
+    let view = source_view(&source);
+    app.add(source);
+    let mut response = Response::json(&view);
+    response.status = 201;
+    Ok(response)
+}
+
+fn save(body: &mut Body<'_>, path: &Path) -> Result<(), Problem> {
+    let mut file = File::create(path).map_err(no_room)?;
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        let n = body.read(&mut piece).map_err(|error| {
+            let status = match error.kind() {
+                io::ErrorKind::TimedOut => 408,
+                _ => 400,
+            };
+            Problem::new(status, format!("the file did not come whole: {error}"))
+        })?;
+        if n == 0 {
+            return Ok(());
+        }
+        io::Write::write_all(&mut file, &piece[..n]).map_err(no_room)?;
+    }
+}
+
+fn no_room(error: io::Error) -> Problem {
+    let detail = format!(
+        "cannot keep the file in {}: {error}",
+        std::env::temp_dir().display()
+    );
+    Problem::new(507, detail)
+}
+
+fn read(app: &App, name: &str, file: &Path, folder: TempDir) -> Result<Arc<Source>, Problem> {
+    let unreadable = |why: String| Problem::new(422, format!("{name}: {why}"));
+    let id = app.next_id();
+    if is_packed(file) {
+        let path = file.to_owned();
+        let opened = Source::open(&id, name, &path, Some(folder), Vec::new(), true);
+        return opened.map_err(|error| unreadable(without_path(&chain(&error), file)));
+    }
+    let bundle = folder.path().join("profile.bundle");
+    let imported = (app.options.import)(file, &bundle);
+    let imported = imported.map_err(|why| unreadable(without_path(&why, file)))?;
+    // What it says is in the bundle now.
+    let _ = std::fs::remove_file(file);
+    let (notes, has_times) = (imported.notes, imported.has_times);
+    let opened = Source::open(&id, name, &bundle, Some(folder), notes, has_times);
+    opened.map_err(|error| unreadable(chain(&error)))
+}
+
+/// Where the file lies is nobody's business.
+fn without_path(text: &str, file: &Path) -> String {
+    text.replace(&file.display().to_string(), "the file")
+}
+
+fn is_packed(file: &Path) -> bool {
+    let mut start = [0; PACKED.len()];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == PACKED
+}

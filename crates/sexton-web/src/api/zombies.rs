@@ -1,0 +1,283 @@
+//! Dying memory cgroups: who made them, what pins them, how they grow.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sexton_model::record::Record;
+
+use crate::clock::Clock;
+use crate::index::Census;
+use crate::source::State;
+
+const DAY_NS: f64 = 86_400e9;
+
+#[derive(Serialize)]
+pub(super) struct ZombiesView {
+    at: Option<u64>,
+    live: Option<f64>,
+    dying: Option<f64>,
+    leaked: Option<f64>,
+    memory_bytes: Option<f64>,
+    stat_read_ns: Option<f64>,
+    origins: Vec<OriginView>,
+    units: Vec<UnitView>,
+    files: Vec<FileView>,
+    growth: GrowthView,
+    reads: Vec<ReadView>,
+    gaps: Vec<GapView>,
+}
+
+#[derive(Serialize)]
+struct OriginView {
+    origin: String,
+    example: Option<String>,
+    kind: Option<String>,
+    unit: Option<String>,
+    image: Option<String>,
+    live: Option<f64>,
+    dying: Option<f64>,
+    leaked: Option<f64>,
+    pages: Option<f64>,
+    pins: PinsView,
+    held_by_children: Option<f64>,
+    without_pin: Option<f64>,
+    oldest_seconds: Option<f64>,
+    files: Vec<PinView>,
+}
+
+#[derive(Serialize)]
+struct PinsView {
+    file: Option<f64>,
+    shmem: Option<f64>,
+    anon: Option<f64>,
+    other: Option<f64>,
+}
+
+#[derive(Serialize, Clone)]
+struct PinView {
+    path: String,
+    kind: String,
+    zombies: f64,
+}
+
+#[derive(Serialize)]
+struct UnitView {
+    unit: Option<String>,
+    live: f64,
+    dying: f64,
+    leaked: f64,
+    origins: usize,
+}
+
+#[derive(Serialize)]
+struct FileView {
+    path: String,
+    kind: String,
+    zombies: f64,
+    origins: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct GrowthView {
+    at: Vec<u64>,
+    dying: Vec<Option<f64>>,
+    live: Vec<Option<f64>>,
+    per_day: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct ReadView {
+    at: u64,
+    file: Option<String>,
+    dying: Option<f64>,
+    root_ns: Option<f64>,
+    leaf_ns: Option<f64>,
+    ancestor: Option<String>,
+    ancestor_ns: Option<f64>,
+    ancestor_dying: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct GapView {
+    sensor: &'static str,
+    why: &'static str,
+    text: String,
+    remedy: Option<String>,
+}
+
+pub(super) fn view(state: &State) -> ZombiesView {
+    let census = state.index.census();
+    let mut origins: Vec<OriginView> = census.origins.iter().map(OriginView::of).collect();
+    origins.sort_by(|a, b| {
+        let dying = |origin: &OriginView| origin.dying.unwrap_or(0.0);
+        let by_dying = dying(b).total_cmp(&dying(a));
+        by_dying.then_with(|| a.origin.cmp(&b.origin))
+    });
+    let last = census.points.last();
+    ZombiesView {
+        at: census
+            .origins_at_ns
+            .or(last.map(|last| last.at_ns))
+            .map(|at_ns| state.clock.us(at_ns)),
+        live: last.and_then(|last| last.live),
+        dying: last.and_then(|last| last.dying),
+        leaked: census.leaked,
+        memory_bytes: census.bytes,
+        stat_read_ns: census.stat_read_ns,
+        units: units(&origins),
+        files: files(&origins),
+        origins,
+        growth: growth(census, state.clock),
+        reads: census
+            .reads
+            .iter()
+            .map(|read| ReadView::of(read, state.clock))
+            .collect(),
+        gaps: gaps(state),
+    }
+}
+
+fn number(record: &Record, key: &str) -> Option<f64> {
+    record.detail(key)?.parse().ok()
+}
+
+fn text(record: &Record, key: &str) -> Option<String> {
+    record.detail(key).map(str::to_owned)
+}
+
+impl OriginView {
+    fn of(record: &Record) -> Self {
+        let files = ["pin_1", "pin_2", "pin_3"].iter();
+        Self {
+            origin: text(record, "pattern").unwrap_or_else(|| record.subject.name.to_string()),
+            example: text(record, "example"),
+            kind: text(record, "kind"),
+            unit: text(record, "unit"),
+            image: text(record, "image"),
+            live: number(record, "live"),
+            dying: number(record, "dying"),
+            leaked: number(record, "leaked"),
+            pages: number(record, "pages"),
+            pins: PinsView {
+                file: number(record, "file"),
+                shmem: number(record, "shmem"),
+                anon: number(record, "anon"),
+                other: number(record, "other"),
+            },
+            held_by_children: number(record, "held_by_children"),
+            without_pin: number(record, "without_pin"),
+            oldest_seconds: number(record, "oldest_seconds"),
+            files: files.filter_map(|key| pin(record.detail(key)?)).collect(),
+        }
+    }
+}
+
+/// How many, the kind and the path, as the census tells a pin.
+fn pin(said: &str) -> Option<PinView> {
+    let mut words = said.splitn(3, ' ');
+    let zombies = words.next()?.parse().ok()?;
+    let kind = words.next()?.to_owned();
+    let path = words.next()?.to_owned();
+    Some(PinView {
+        path,
+        kind,
+        zombies,
+    })
+}
+
+fn units(origins: &[OriginView]) -> Vec<UnitView> {
+    let mut units: BTreeMap<&Option<String>, UnitView> = BTreeMap::new();
+    for origin in origins {
+        let unit = units.entry(&origin.unit).or_insert_with(|| UnitView {
+            unit: origin.unit.clone(),
+            live: 0.0,
+            dying: 0.0,
+            leaked: 0.0,
+            origins: 0,
+        });
+        unit.live += origin.live.unwrap_or(0.0);
+        unit.dying += origin.dying.unwrap_or(0.0);
+        unit.leaked += origin.leaked.unwrap_or(0.0);
+        unit.origins += 1;
+    }
+    let mut units: Vec<UnitView> = units.into_values().collect();
+    units.sort_by(|a, b| b.dying.total_cmp(&a.dying));
+    units
+}
+
+fn files(origins: &[OriginView]) -> Vec<FileView> {
+    let mut files: BTreeMap<(&str, &str), FileView> = BTreeMap::new();
+    for origin in origins {
+        for pin in &origin.files {
+            let file = files
+                .entry((&pin.path, &pin.kind))
+                .or_insert_with(|| FileView {
+                    path: pin.path.clone(),
+                    kind: pin.kind.clone(),
+                    zombies: 0.0,
+                    origins: Vec::new(),
+                });
+            file.zombies += pin.zombies;
+            file.origins.push(origin.origin.clone());
+        }
+    }
+    let mut files: Vec<FileView> = files.into_values().collect();
+    files.sort_by(|a, b| b.zombies.total_cmp(&a.zombies));
+    files
+}
+
+/// What every census counted, and how much that is a day from the first to the last.
+#[allow(clippy::cast_precision_loss, reason = "a rate that is shown")]
+fn growth(census: &Census, clock: Clock) -> GrowthView {
+    let points = &census.points;
+    let known = || {
+        points
+            .iter()
+            .filter_map(|point| Some((point.at_ns, point.dying?)))
+    };
+    let per_day = match (known().next(), known().next_back()) {
+        (Some((from, first)), Some((to, last))) if from < to => {
+            Some((last - first) / ((to - from) as f64 / DAY_NS))
+        }
+        _ => None,
+    };
+    GrowthView {
+        at: points.iter().map(|point| clock.us(point.at_ns)).collect(),
+        dying: points.iter().map(|point| point.dying).collect(),
+        live: points.iter().map(|point| point.live).collect(),
+        per_day,
+    }
+}
+
+impl ReadView {
+    fn of(record: &Record, clock: Clock) -> Self {
+        Self {
+            at: clock.us(record.at.as_ns()),
+            file: text(record, "file"),
+            dying: number(record, "dying"),
+            root_ns: number(record, "root_ns"),
+            leaf_ns: number(record, "leaf_ns"),
+            ancestor: text(record, "ancestor"),
+            ancestor_ns: number(record, "ancestor_ns"),
+            ancestor_dying: number(record, "ancestor_dying"),
+        }
+    }
+}
+
+/// What the census could not see, each thing once.
+fn gaps(state: &State) -> Vec<GapView> {
+    let spans = state.index.blind().within(&["memcg"], 0, u64::MAX);
+    let mut gaps: Vec<GapView> = Vec::new();
+    for span in spans {
+        if !gaps.iter().any(|gap| gap.text == *span.why) {
+            gaps.push(GapView {
+                sensor: "memcg",
+                why: "blind",
+                text: span.why.to_string(),
+                remedy: None,
+            });
+        }
+    }
+    gaps.truncate(20);
+    gaps
+}

@@ -1,0 +1,132 @@
+//! Leads a request to what answers it.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sexton_store::StoreError;
+
+use crate::Options;
+use crate::api;
+use crate::assets;
+use crate::cache::Cache;
+use crate::guard::Guard;
+use crate::http::{Body, Handler, Payload, Problem, Request, Response};
+use crate::source::Source;
+use crate::workshop::Workshop;
+
+/// The id of what the server was started with.
+const MAIN: &str = "main";
+
+/// Files that were dropped on the page and are kept open.
+const MAX_DROPPED: usize = 7;
+
+/// What a request is answered from.
+pub(crate) struct App {
+    pub(crate) options: Options,
+    guard: Guard,
+    sources: RwLock<Sources>,
+    pub(crate) workshop: Workshop,
+    pub(crate) cache: Cache,
+}
+
+#[derive(Default)]
+struct Sources {
+    open: Vec<Arc<Source>>,
+    n_dropped: u64,
+}
+
+impl App {
+    pub(crate) fn new(options: Options, bundle: &Path, name: &str) -> Result<Self, StoreError> {
+        let main = Source::open(MAIN, name, bundle, None, Vec::new(), true)?;
+        Ok(Self {
+            guard: Guard::new(options.token.clone()),
+            options,
+            sources: RwLock::new(Sources {
+                open: vec![main],
+                n_dropped: 0,
+            }),
+            workshop: Workshop::default(),
+            cache: Cache::default(),
+        })
+    }
+
+    /// All sources, in the order in which they were opened.
+    pub(crate) fn sources(&self) -> Vec<Arc<Source>> {
+        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        sources.open.clone()
+    }
+
+    /// The source of this id.
+    pub(crate) fn source(&self, id: &str) -> Result<Arc<Source>, Problem> {
+        let found = self.sources().into_iter().find(|source| source.id == id);
+        found.ok_or_else(|| Problem::new(404, "there is no such source: it may have been dropped"))
+    }
+
+    /// An id for a source that is about to be opened.
+    pub(crate) fn next_id(&self) -> String {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        sources.n_dropped += 1;
+        format!("file{}", sources.n_dropped)
+    }
+
+    /// Adds a source; the oldest of those that were dropped goes when there are too many.
+    pub(crate) fn add(&self, source: Arc<Source>) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        sources.open.push(source);
+        if sources.open.len() > MAX_DROPPED + 1 {
+            let gone = sources.open.remove(1);
+            self.cache.forget(&format!("{}/", gone.id));
+        }
+    }
+
+    fn route(&self, request: &Request, body: &mut Body<'_>) -> Result<Response, Problem> {
+        let path: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
+        match path[..] {
+            ["api", "v1", "sources"] if request.method == "POST" => api::open(self, request, body),
+            ["api", "v1", "sources"] => {
+                allow(request, "GET, HEAD, POST")?;
+                Ok(api::sources(self))
+            }
+            ["api", "v1", "sources", id] => {
+                allow(request, "GET, HEAD")?;
+                let source = self.source(id)?;
+                Ok(Response::json(&api::source_view(&source)))
+            }
+            ["api", "v1", "sources", id, what] => {
+                let Some(question) = api::Question::by_name(what) else {
+                    return Err(Problem::new(404, "there is nothing of that name"));
+                };
+                allow(request, "GET, HEAD")?;
+                question.answer(self, &*self.source(id)?, request)
+            }
+            ["openapi.json"] => {
+                allow(request, "GET, HEAD")?;
+                let body = Payload::Static(include_bytes!("../openapi.json"));
+                Ok(Response::new(200, "application/json", body))
+            }
+            _ => {
+                let asset = assets::find(&request.path)?;
+                allow(request, "GET, HEAD")?;
+                Ok(asset)
+            }
+        }
+    }
+}
+
+fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {
+    let is_allowed = methods.split(", ").any(|method| method == request.method);
+    if is_allowed {
+        Ok(())
+    } else {
+        Err(Problem::only(methods))
+    }
+}
+
+impl Handler for App {
+    fn answer(&self, request: &Request, body: &mut Body<'_>) -> Response {
+        match self.guard.check(request) {
+            Err(response) => response,
+            Ok(()) => self.route(request, body).unwrap_or_else(Response::from),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a client asks, as it says it.
+
+use super::response::Problem;
+use super::{MAX_HEAD_BYTES, MAX_HEADERS};
+
+/// The head of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// `GET`.
+    pub(crate) method: String,
+    /// The path, with its percent signs resolved.
+    pub(crate) path: String,
+    /// What stands behind the question mark.
+    pub(crate) query: Query,
+    headers: Vec<(String, String)>,
+    /// Bytes of the body; `None` when it has none.
+    pub(crate) length: Option<u64>,
+    /// Whether more may come on this connection.
+    pub(crate) keeps_alive: bool,
+}
+
+/// The head, and how many bytes it took; `None` when more must be read.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Problem> {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut parsed = httparse::Request::new(&mut headers);
+    let used = match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(used)) => used,
+        Ok(httparse::Status::Partial) if bytes.len() < MAX_HEAD_BYTES => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            let detail = format!("at most {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers");
+            return Err(Problem::new(431, detail));
+        }
+        Err(error) => return Err(Problem::new(400, format!("the request's head: {error}"))),
+    };
+    let headers = parsed.headers.iter().map(|header| {
+        let value = String::from_utf8_lossy(header.value).trim().to_owned();
+        (header.name.to_ascii_lowercase(), value)
+    });
+    let mut request = Request {
+        method: parsed.method.unwrap_or_default().to_owned(),
+        path: String::new(),
+        query: Query::default(),
+        headers: headers.collect(),
+        length: None,
+        keeps_alive: parsed.version == Some(1),
+    };
+    request.take_target(parsed.path.unwrap_or_default())?;
+    request.take_length()?;
+    if let Some(connection) = request.header("connection") {
+        request.keeps_alive &= !connection.eq_ignore_ascii_case("close");
+    }
+    Ok(Some((request, used)))
+}
+
+impl Request {
+    /// A header, by its name in lower case; the first when there are several.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn all_of(&self, name: &str) -> Vec<&str> {
+        let named = self.headers.iter().filter(|(known, _)| known == name);
+        named.map(|(_, value)| value.as_str()).collect()
+    }
+
+    fn take_target(&mut self, target: &str) -> Result<(), Problem> {
+        if !target.starts_with('/') {
+            return Err(Problem::new(400, "the target must be a path"));
+        }
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        self.path = decode(path, false).ok_or_else(|| Problem::new(400, "the path is no text"))?;
+        self.query = Query::parse(query)?;
+        Ok(())
+    }
+
+    fn take_length(&mut self) -> Result<(), Problem> {
+        if self.header("transfer-encoding").is_some() {
+            let detail = "say how long the body is: chunked bodies are not taken";
+            return Err(Problem::new(411, detail));
+        }
+        if self.all_of("host").len() != 1 && self.keeps_alive {
+            return Err(Problem::new(400, "there must be one Host"));
+        }
+        let length = match self.all_of("content-length")[..] {
+            [] => return Ok(()),
+            [length] if length.bytes().all(|byte| byte.is_ascii_digit()) => length.parse().ok(),
+            // Two that differ are how requests are smuggled past whoever stands in between.
+            _ => None,
+        };
+        let bad = || Problem::new(400, "Content-Length makes no sense");
+        self.length = Some(length.ok_or_else(bad)?);
+        Ok(())
+    }
+}
+
+/// The parameters of a request, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(key, true)?, decode(value, true)?))
+        });
+        let pairs: Option<Vec<_>> = pairs.collect();
+        pairs
+            .map(Self)
+            .ok_or_else(|| Problem::new(400, "the query is no text"))
+    }
+
+    /// All values of a name, in order.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let named = self.0.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// The same parameters in one order, as a key of what was answered.
+    pub(crate) fn key(&self) -> String {
+        let mut pairs = self.0.clone();
+        pairs.sort();
+        let pairs = pairs.iter().map(|(key, value)| format!("{key}={value:?}"));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+}
+
+/// Resolves percent signs; `None` when it is no UTF-8, or holds a NUL.
+fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+    let hex = |byte: u8| (byte as char).to_digit(16);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'%' => {
+                let (high, low) = (hex(*rest.first()?)?, hex(*rest.get(1)?)?);
+                bytes.push(u8::try_from(high * 16 + low).ok()?);
+                rest = &rest[2..];
+            }
+            b'+' if plus_is_space => bytes.push(b' '),
+            byte => bytes.push(byte),
+        }
+    }
+    let text = String::from_utf8(bytes).ok()?;
+    (!text.contains('\0')).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(head: &str) -> u16 {
+        parse(head.as_bytes()).expect_err("it is refused").status()
+    }
+
+    fn read(head: &str) -> Request {
+        let parsed = parse(head.as_bytes()).expect("it is well formed");
+        parsed.expect("it is whole").0
+    }
+
+    #[test]
+    fn a_request_is_read() {
+        let head = "GET /a%20b/c?lane=x%26y&lane=z+1&from=3 HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n";
+        let request = read(head);
+        assert_eq!(request.path, "/a b/c");
+        assert_eq!(
+            request.query.all("lane").collect::<Vec<_>>(),
+            ["x&y", "z 1"]
+        );
+        assert_eq!((request.header("x"), request.length), (Some("y"), None));
+        assert!(request.keeps_alive);
+        assert!(parse(&head.as_bytes()[..30]).is_ok_and(|parsed| parsed.is_none()));
+    }
+
+    #[test]
+    fn what_may_hide_a_second_request_is_refused() {
+        let with =
+            |lines: &str| format!("POST /x HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n0\r\n\r\nGET /y");
+        assert_eq!(status(&with("Transfer-Encoding: chunked")), 411);
+        assert_eq!(
+            status(&with("Content-Length: 3\r\nTransfer-Encoding: chunked")),
+            411
+        );
+        assert_eq!(status(&with("Content-Length: 3\r\nContent-Length: 4")), 400);
+        assert_eq!(status(&with("Content-Length: +3")), 400);
+        assert_eq!(
+            status(&with("Content-Length: 99999999999999999999999")),
+            400
+        );
+        assert_eq!(status("GET /x HTTP/1.1\r\n\r\n"), 400);
+        assert_eq!(status("GET /x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
+    }
+
+    #[test]
+    fn paths_are_text() {
+        for bad in ["/%", "/%f", "/%zz", "/%ff", "/%00", "x", "http://h/x"] {
+            assert_eq!(
+                status(&format!("GET {bad} HTTP/1.1\r\nHost: h\r\n\r\n")),
+                400
+            );
+        }
+    }
+
+    #[test]
+    fn heads_end_somewhere() {
+        let many = "a: b\r\n".repeat(MAX_HEADERS + 1);
+        assert_eq!(
+            status(&format!("GET / HTTP/1.1\r\nHost: h\r\n{many}\r\n")),
+            431
+        );
+        let long = "a".repeat(MAX_HEAD_BYTES);
+        assert_eq!(
+            status(&format!("GET / HTTP/1.1\r\nHost: h\r\nx: {long}")),
+            431
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Something to look at: a bundle, and what was read of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sexton_model::moment::Moment;
+use sexton_model::text::escape;
+use sexton_store::{Bundle, StoreError};
+use tempfile::TempDir;
+
+use crate::clock::Clock;
+use crate::index::{Index, facts};
+
+/// Records that are read before others may look.
+const BATCH: usize = 20_000;
+
+/// How often a recording is looked at for more, while it grows and when it does not.
+const BEAT: Duration = Duration::from_secs(1);
+const SLOW_BEAT: Duration = Duration::from_secs(5);
+
+/// A recording whose end is this near to now still grows, as far as can be told.
+const LIVE_US: u64 = 15_000_000;
+
+/// Records may come this much later than others of their time.
+const LATE_NS: u64 = 30_000_000_000;
+
+/// What a source is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What sexton recorded.
+    Recording,
+    /// Samples of stacks, and nothing else.
+    Profile,
+}
+
+/// Something to look at.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) path: PathBuf,
+    /// Whether samples have times.
+    pub(crate) has_times: bool,
+    /// What could not be read when it was opened.
+    pub(crate) notes: Vec<String>,
+    state: RwLock<State>,
+    /// The judgement, and of when.
+    pub(crate) judged: Mutex<Option<(Instant, Arc<[u8]>)>>,
+    /// Gone with the source.
+    _folder: Option<TempDir>,
+}
+
+/// What was read of a source so far.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) index: Index,
+    pub(crate) clock: Clock,
+    pub(crate) bundle: Arc<Bundle>,
+    /// Whether all of it was read that was there.
+    pub(crate) is_read: bool,
+    /// Up to which moment it was read.
+    pub(crate) read_ns: u64,
+    pub(crate) is_live: bool,
+    /// Why it cannot be read any more.
+    pub(crate) trouble: Option<String>,
+}
+
+impl Source {
+    /// Opens a bundle and begins to read it.
+    pub(crate) fn open(
+        id: &str,
+        name: &str,
+        path: &Path,
+        folder: Option<TempDir>,
+        notes: Vec<String>,
+        has_times: bool,
+    ) -> Result<Arc<Self>, StoreError> {
+        let bundle = Bundle::open(path)?;
+        let is_profile = bundle.span().is_none() && bundle.stacks_span().is_some();
+        let source = Arc::new(Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            kind: if is_profile {
+                Kind::Profile
+            } else {
+                Kind::Recording
+            },
+            path: path.to_owned(),
+            has_times,
+            notes,
+            state: RwLock::new(State {
+                index: Index::default(),
+                clock: Clock::default(),
+                bundle: Arc::new(bundle),
+                is_read: is_profile,
+                read_ns: 0,
+                is_live: false,
+                trouble: None,
+            }),
+            judged: Mutex::new(None),
+            _folder: folder,
+        });
+        if !is_profile {
+            source.begin();
+        }
+        Ok(source)
+    }
+
+    /// What was read so far.
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads on a thread of its own, which ends when nobody has the source any more.
+    fn begin(self: &Arc<Self>) {
+        let source = Arc::downgrade(self);
+        let reads = thread::Builder::new().name("reads".into()).spawn(move || {
+            // Where it may not be lowered, it is as it was.
+            let _ = rustix::process::setpriority_process(None, 10);
+            let mut is_first = true;
+            while let Some(source) = source.upgrade() {
+                let beat = source.read_more(is_first);
+                is_first = false;
+                drop(source);
+                thread::sleep(beat);
+            }
+        });
+        if let Err(error) = reads {
+            self.change(|state| state.trouble = Some(format!("no thread to read it: {error}")));
+        }
+    }
+
+    /// Reads what is there and was not read; says when to look again.
+    fn read_more(&self, is_first: bool) -> Duration {
+        let is_folder = self.path.is_dir();
+        let bundle = if is_first || !is_folder {
+            Ok(Arc::clone(&self.state().bundle))
+        } else {
+            Bundle::open(&self.path).map(Arc::new)
+        };
+        match bundle {
+            Ok(bundle) => self.read(&bundle, is_first),
+            Err(error) => self.change(|state| {
+                state.trouble = Some(chain(&error));
+                state.is_live = false;
+            }),
+        }
+        match self.state().is_live {
+            true => BEAT,
+            false => SLOW_BEAT,
+        }
+    }
+
+    fn read(&self, bundle: &Arc<Bundle>, is_first: bool) {
+        let end_ns = bundle.span().map_or(0, |span| span.end().as_ns());
+        let before_ns = self.state().bundle.span().map(|span| span.end().as_ns());
+        let has_grown = before_ns.is_some_and(|before| before < end_ns);
+        if !is_first && !has_grown {
+            return self.change(|state| state.is_live = is_recent(state.clock.us(end_ns)));
+        }
+        let from_ns = self.state().read_ns.saturating_sub(LATE_NS);
+        let window = Moment::from_ns(from_ns)..=Moment::from_ns(u64::MAX);
+        let window = (!is_first).then_some(window);
+        self.change(|state| {
+            state.bundle = Arc::clone(bundle);
+            if !is_first {
+                state.index.cut(from_ns);
+            }
+        });
+        let wanted = facts();
+        let mut stream = bundle.stream(window, Some(&wanted));
+        loop {
+            let batch: Vec<_> = stream.by_ref().take(BATCH).collect();
+            let is_last = batch.len() < BATCH;
+            self.change(|state| state.take(&batch, is_last));
+            if is_last {
+                break;
+            }
+        }
+        self.change(|state| {
+            state.is_read = true;
+            state.read_ns = end_ns;
+            state.is_live = is_recent(state.clock.us(end_ns)) && state.clock.is_wall();
+            state.trouble = None;
+        });
+    }
+}
+
+impl State {
+    fn take(&mut self, batch: &[sexton_model::record::Record], is_last: bool) {
+        for record in batch {
+            self.index.add(record);
+        }
+        if let Some(last) = batch.last()
+            && !self.is_read
+        {
+            self.read_ns = last.at.as_ns();
+        }
+        if is_last {
+            self.index.settle();
+        }
+        self.clock = self.clock.noted(self.index.wall());
+    }
+
+    /// From the first sample of anything to after the last, in nanoseconds.
+    pub(crate) fn span_ns(&self) -> (u64, u64) {
+        let stacks = self.bundle.stacks_span();
+        let stacks = stacks.map(|span| (span.start().as_ns(), span.end().as_ns()));
+        let records = self.bundle.span().map(|span| {
+            let created = self.bundle.created().as_ns();
+            let from = span.start().as_ns().max(created);
+            (from.min(span.end().as_ns()), span.end().as_ns())
+        });
+        let records = match (self.index.span(), records) {
+            (Some((from, _)), Some((_, to))) => Some((from, to)),
+            (_, records) => records,
+        };
+        let both = records.into_iter().chain(stacks);
+        let span = both.reduce(|(from, to), next| (from.min(next.0), to.max(next.1)));
+        let (from, to) = span.unwrap_or((0, 0));
+        (from, to.saturating_add(1000))
+    }
+
+    /// How much of it was read, from 0 to 1.
+    #[allow(clippy::cast_precision_loss, reason = "a part of a whole")]
+    pub(crate) fn progress(&self) -> f64 {
+        if self.is_read {
+            return 1.0;
+        }
+        let (from, to) = self.span_ns();
+        let read = self.read_ns.saturating_sub(from) as f64;
+        (read / to.saturating_sub(from).max(1) as f64).clamp(0.0, 0.99)
+    }
+}
+
+fn is_recent(end_us: u64) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_us = now.map_or(0, |now| now.as_micros());
+    now_us.abs_diff(u128::from(end_us)) < u128::from(LIVE_US)
+}
+
+/// An error and what is behind it, safe to be shown.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    escape(text.as_bytes())
+}

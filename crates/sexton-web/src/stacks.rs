@@ -1,0 +1,48 @@
+//! Hands the samples of a window to questions.
+
+use std::sync::Arc;
+
+use sexton_model::moment::Moment;
+use sexton_model::stack::StackTables;
+use sexton_profile::import::Sink;
+use sexton_profile::merge::Merger;
+use sexton_store::{Bundle, StackPiece};
+
+/// Samples that could not be read, from a moment on, and why.
+pub(crate) type Unread = (u64, String);
+
+/// Samples under one set of numbers, however many windows are read.
+#[derive(Default)]
+pub(crate) struct Samples {
+    merger: Merger,
+    /// What could not be read.
+    pub(crate) unread: Vec<Unread>,
+}
+
+/// Gaps that are told of one question.
+const MAX_UNREAD: usize = 100;
+
+impl Samples {
+    /// Hands the samples of a window, whose end is not in it, to a question.
+    pub(crate) fn read(&mut self, bundle: &Arc<Bundle>, window: (u64, u64), sink: &mut dyn Sink) {
+        let (from_ns, to_ns) = window;
+        let window = Moment::from_ns(from_ns)..=Moment::from_ns(to_ns.saturating_sub(1));
+        for piece in bundle.stacks(Some(window)) {
+            match piece {
+                StackPiece::Chunk(chunk) => {
+                    self.merger
+                        .feed(chunk.segment, &chunk.samples, &chunk.tables, sink);
+                }
+                StackPiece::Gap(at, gap) if self.unread.len() < MAX_UNREAD => {
+                    self.unread.push((at.as_ns(), gap.text));
+                }
+                StackPiece::Gap(..) => {}
+            }
+        }
+    }
+
+    /// What the samples refer to.
+    pub(crate) fn tables(&self) -> &StackTables {
+        self.merger.tables()
+    }
+}

@@ -1,0 +1,181 @@
+// Puts the page together: header, views, keys; opens sources and follows live ones.
+
+import type { Client } from "../api/client";
+import type { Source } from "../api/types";
+import { h, replace } from "../dom/element";
+import { errorNotice, notice } from "../dom/notice";
+import { Store } from "../state/store";
+import { Theme } from "../theme/theme";
+import { FlameView } from "../views/flame/flame";
+import { HeatMapView } from "../views/heatmap/heatmap";
+import { Timeline } from "../views/timeline/timeline";
+import { Verdict } from "../views/verdict/verdict";
+import { ZombiesView } from "../views/zombies/zombies";
+import { Context, type View } from "./context";
+import { drops } from "./drop";
+import { goTo, Header, SECTIONS } from "./header";
+import { Help } from "./help";
+import { keys } from "./keys";
+
+/** How often a recording that still grows, or is still being read, is looked at again. */
+const LIVE_MS = 5_000;
+const READING_MS = 1_000;
+/** Judging costs the server more, so it is asked for less often: every so many looks. */
+const JUDGE_EVERY = 4;
+
+export class App {
+  #context: Context;
+  #sources: Source[] = [];
+  #verdict: Verdict;
+  #timeline: Timeline;
+  #flame: FlameView;
+  #views: View[];
+  #header: Header;
+  #help = new Help();
+  #toast = h("div", { class: "toast", attrs: { role: "status", hidden: true } });
+  #main = h("main", {});
+
+  constructor(
+    private root: HTMLElement,
+    private client: Client,
+  ) {
+    this.#context = new Context(client, new Store(), new Theme());
+    this.#verdict = new Verdict(this.#context);
+    this.#timeline = new Timeline(this.#context);
+    this.#flame = new FlameView(this.#context);
+    this.#views = [this.#verdict, this.#timeline, new HeatMapView(this.#context), this.#flame, new ZombiesView(this.#context)];
+    this.#verdict.subscribe((diagnosis) => this.#timeline.judged(diagnosis));
+    this.#header = new Header(this.#context, {
+      choose: (id) => this.#context.store.set(fresh(id), "step"),
+      open: (file) => void this.#openFile(file),
+      help: () => this.#help.toggle(),
+      exportPage: () => this.#export(),
+    });
+    this.#context.store.subscribe((state, changed) => {
+      if (changed.has("source") && state.source) this.#open(state.source);
+    });
+    keys(this.#keys());
+  }
+
+  async start(): Promise<void> {
+    replace(this.root, this.#header.element, this.#main, this.#help.element, this.#toast, this.client.served ? drops((file) => void this.#openFile(file)) : null);
+    try {
+      this.#sources = (await this.client.sources()).sources;
+    } catch (error) {
+      replace(this.#main, errorNotice(error, () => void this.start()));
+      return;
+    }
+    if (this.#sources.length === 0) {
+      replace(this.#main, notice("empty", "Nothing to look at yet", "Start `sexton serve BUNDLE`, or drop a perf.data, perf script text, folded stacks or a packed bundle here."));
+      return;
+    }
+    this.#context.store.followAddress();
+    const asked = this.#context.state.source;
+    if (!this.#sources.some((source) => source.id === asked)) {
+      const gone = asked !== null;
+      this.#context.store.set(gone ? fresh(this.#sources[0].id) : { source: this.#sources[0].id });
+      if (gone) this.#say("What this link was about is not open here any more; this is what is.");
+    }
+    void this.#watch();
+  }
+
+  #open(id: string): void {
+    const source = this.#sources.find((source) => source.id === id);
+    if (!source) return;
+    this.#context.source = source;
+    this.#header.update(this.#sources);
+    const notes = source.notes.length > 0 && notice("blind", "Not all of it could be read", source.notes.join(" "));
+    replace(this.#main, notes, ...this.#views.map((view) => view.element));
+    for (const view of this.#views) view.open();
+  }
+
+  async #openFile(file: File): Promise<void> {
+    this.#say(`Opening ${file.name}…`, true);
+    try {
+      const source = await this.client.open(file);
+      this.#sources = [...this.#sources.filter((known) => known.id !== source.id), source];
+      this.#toast.hidden = true;
+      this.#context.store.set(fresh(source.id), "step");
+      scrollTo(0, 0);
+    } catch (error) {
+      this.#say(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  async #watch(): Promise<void> {
+    for (;;) {
+      const reading = (this.#context.source?.progress ?? 1) < 1;
+      await new Promise((wake) => setTimeout(wake, reading ? READING_MS : LIVE_MS));
+      await this.#follow();
+    }
+  }
+
+  #looks = 0;
+
+  /** A live source has grown: what shows its end follows, what was zoomed into stays. */
+  async #follow(): Promise<void> {
+    const reading = (this.#context.source?.progress ?? 1) < 1;
+    if (document.hidden || !(this.#context.source?.live || reading)) return;
+    try {
+      this.#sources = (await this.client.sources()).sources;
+    } catch {
+      this.#say("The server does not answer. What is shown is what was seen last.");
+      return;
+    }
+    const before = this.#context.source;
+    const now = this.#sources.find((source) => source.id === before.id);
+    if (!now) return;
+    const { window } = this.#context.state;
+    const atEnd = window && window[1] >= before.to - 1000;
+    this.#context.source = now;
+    this.#header.update(this.#sources);
+    if (window && atEnd) this.#context.setWindow([window[0] + now.to - before.to, window[1] + now.to - before.to]);
+    this.#looks++;
+    for (const view of this.#views) {
+      const judges = reading || this.#looks % JUDGE_EVERY === 0;
+      if (view !== this.#verdict || judges) view.grow?.();
+    }
+  }
+
+  #export(): void {
+    if (!this.client.served || !this.#context.source) return;
+    const link = h("a", { attrs: { href: this.client.exportAddress(this.#context.source.id, this.#context.state.window), download: `sexton-${this.#context.source.name}.html` } });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    this.#say("The page and its data are saved as one file; it opens anywhere and asks nobody.");
+  }
+
+  #say(words: string, stays = false): void {
+    replace(this.#toast, words, h("button", { class: "small", attrs: { type: "button", "aria-label": "Close" }, on: { click: () => (this.#toast.hidden = true) } }, "×"));
+    this.#toast.hidden = false;
+    if (!stays) setTimeout(() => (this.#toast.hidden = true), 8000);
+  }
+
+  #keys(): Record<string, () => void> {
+    const { store, theme } = this.#context;
+    const sections = Object.fromEntries(SECTIONS.map(([id], i) => [String(i + 1), () => goTo(id)]));
+    const open = (act: () => void) => () => this.#context.source && act();
+    return {
+      ...sections,
+      ArrowLeft: open(() => this.#timeline.pan(-0.2)),
+      ArrowRight: open(() => this.#timeline.pan(0.2)),
+      "+": open(() => this.#timeline.zoom(0.5)),
+      "=": open(() => this.#timeline.zoom(0.5)),
+      "-": open(() => this.#timeline.zoom(2)),
+      "0": () => store.set({ window: null }, "step"),
+      "/": open(() => this.#flame.focusSearch()),
+      i: () => store.set({ upright: !store.state.upright }),
+      d: () => store.set({ base: null }, "step"),
+      Escape: () => store.set({ selection: null, base: null, finding: null }, "step"),
+      t: () => theme.toggle(),
+      e: open(() => this.#export()),
+      "?": () => this.#help.toggle(),
+    };
+  }
+}
+
+/** Another source: what was selected in the one before means nothing there. */
+function fresh(source: string) {
+  return { source, window: null, selection: null, base: null, finding: null, by: "all" as const, value: "", search: "" };
+}

@@ -1,0 +1,112 @@
+// The head of the page: what is looked at, where to go, what can be done with it.
+
+import type { Source } from "../api/types";
+import { h, replace } from "../dom/element";
+import { dated, length, percent } from "../time/format";
+import type { Context } from "./context";
+
+export const SECTIONS: [id: string, words: string][] = [
+  ["verdict", "Verdict"],
+  ["timeline", "Time line"],
+  ["heatmap", "Heat map"],
+  ["flame", "Flame graph"],
+  ["zombies", "Zombies"],
+];
+
+interface Actions {
+  choose(id: string): void;
+  open(file: File): void;
+  help(): void;
+  exportPage(): void;
+}
+
+export class Header {
+  readonly element = h("header", "top");
+  #about = h("span", "about");
+  #sources = h("span", "sources");
+
+  constructor(
+    private context: Context,
+    private actions: Actions,
+  ) {
+    const { client, theme } = context;
+    const button = (words: string, title: string, press: () => void) =>
+      h("button", { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } }, words);
+    const nav = h(
+      "nav",
+      { attrs: { "aria-label": "Views" } },
+      ...SECTIONS.map(([id, words]) =>
+        h("a", { attrs: { href: `#${id}`, "data-section": id }, on: { click: (event) => jump(event, id) } }, words),
+      ),
+    );
+    replace(
+      this.element,
+      h("div", "top-line", h("span", "brand", "sexton"), this.#sources, this.#about, h("span", "grow"),
+        h("span", "buttons",
+          client.served && this.#opener(),
+          client.served && button("Export", "Save this page as one file (e)", () => actions.exportPage()),
+          button("◐", "Light or dark (t)", () => theme.toggle()),
+          button("?", "Keys and help (?)", () => actions.help()),
+        )),
+      nav,
+    );
+    watchSections(nav);
+  }
+
+  update(sources: Source[]): void {
+    const { source } = this.context;
+    const select = h(
+      "select",
+      { attrs: { "aria-label": "What to look at" }, on: { change: () => this.actions.choose(select.value) } },
+      ...sources.map((one) => h("option", { attrs: { value: one.id } }, one.name)),
+    );
+    select.value = source.id;
+    replace(this.#sources, sources.length > 1 ? select : h("strong", {}, source.name));
+    const kernel = source.node ? `${source.node.name}, Linux ${source.node.kernel}` : source.kind;
+    const when = source.has_times || source.kind === "recording" ? `, ${dated(source.from, source.clock)}, ${length(source.to - source.from)}` : "";
+    const read = source.progress ?? 1;
+    const reading = read < 1 && ` (${percent(read)} of it read so far)`;
+    replace(this.#about, kernel + when, reading, source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"));
+    document.title = `${source.node?.name ?? source.name}: sexton`;
+  }
+
+  #opener(): HTMLElement {
+    const field = h("input", {
+      class: "off-screen",
+      attrs: { type: "file", tabindex: "-1", "aria-hidden": "true" },
+      on: {
+        change: () => {
+          const file = field.files?.[0];
+          if (file) this.actions.open(file);
+          field.value = "";
+        },
+      },
+    });
+    const title = "Open a perf.data, perf script text, folded stacks or a packed bundle; or drop it on the page";
+    return h("span", {}, h("button", { class: "small", title, attrs: { type: "button" }, on: { click: () => field.click() } }, "Open…"), field);
+  }
+}
+
+/** The address belongs to what is looked at, so links within the page only scroll. */
+function jump(event: MouseEvent, id: string): void {
+  event.preventDefault();
+  goTo(id);
+}
+
+export function goTo(id: string): void {
+  document.getElementById(id)?.scrollIntoView();
+}
+
+function watchSections(nav: HTMLElement): void {
+  const mark = () => {
+    const middle = innerHeight * 0.4;
+    const inSight = SECTIONS.filter(([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= middle);
+    const now = inSight[inSight.length - 1]?.[0] ?? SECTIONS[0][0];
+    for (const link of nav.querySelectorAll<HTMLElement>("a")) {
+      if (link.dataset.section === now) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  addEventListener("scroll", mark, { passive: true });
+  mark();
+}

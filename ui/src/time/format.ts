@@ -1,0 +1,88 @@
+// Times and quantities in words. Wall-clock times are shown in UTC, as logs of nodes are.
+
+import type { LaneUnit, Range } from "../api/types";
+
+const SECOND = 1_000_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export type Clock = "wall" | "boot";
+
+/** A moment, as precise as a step of that many microseconds needs. */
+export function moment(us: number, clock: Clock, step: number): string {
+  if (clock === "boot") return `+${length(us)}`;
+  const date = new Date(Math.floor(us / 1000));
+  const iso = date.toISOString();
+  if (step >= DAY) return iso.slice(5, 10);
+  if (step >= MINUTE) return iso.slice(11, 16);
+  if (step >= SECOND) return iso.slice(11, 19);
+  if (step >= 1000) return iso.slice(11, 23);
+  const micro = Math.floor(us) % 1000;
+  return iso.slice(11, 23) + String(micro).padStart(3, "0");
+}
+
+/** The day and the time, for headings. */
+export function dated(us: number, clock: Clock): string {
+  if (clock === "boot") return `+${length(us)}`;
+  const iso = new Date(Math.floor(us / 1000)).toISOString();
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
+}
+
+export function rangeWords(range: Range, clock: Clock): string {
+  const long = range[1] - range[0];
+  const step = long >= 10 * SECOND ? SECOND : 1000;
+  return `${moment(range[0], clock, step)} to ${moment(range[1], clock, step)} (${length(long)})`;
+}
+
+/** How long, in the unit people would use. */
+export function length(us: number): string {
+  const size = Math.abs(us);
+  if (size < 1000) return `${Math.round(us)} µs`;
+  if (size < SECOND) return `${short(us / 1000)} ms`;
+  if (size < 2 * MINUTE) return `${short(us / SECOND)} s`;
+  if (size < 2 * HOUR) return `${short(us / MINUTE)} min`;
+  if (size < 2 * DAY) return `${short(us / HOUR)} h`;
+  return `${short(us / DAY)} days`;
+}
+
+function short(value: number): string {
+  const size = Math.abs(value);
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return String(Number(value.toFixed(digits)));
+}
+
+export function count(value: number): string {
+  return Math.round(value).toLocaleString("en-US");
+}
+
+export function percent(ratio: number): string {
+  const value = ratio * 100;
+  if (value !== 0 && Math.abs(value) < 0.1) return "< 0.1 %";
+  return `${value.toFixed(Math.abs(value) < 10 ? 1 : 0)} %`;
+}
+
+export function bytes(value: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let size = value;
+  let unit = 0;
+  while (Math.abs(size) >= 1024 && unit < units.length - 1) {
+    size /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? size : short(size)} ${units[unit]}`;
+}
+
+export function quantity(value: number | null, unit: LaneUnit): string {
+  if (value === null) return "not seen";
+  switch (unit) {
+    case "ratio":
+      return percent(value);
+    case "bytes":
+      return bytes(value);
+    case "ns":
+      return length(value / 1000);
+    default:
+      return Number.isInteger(value) ? count(value) : short(value);
+  }
+}

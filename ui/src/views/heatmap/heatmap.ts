@@ -1,0 +1,215 @@
+// The heat map: when cores were busy. A drag selects what the flame graph is of; a drag
+// with Shift or Ctrl, what that is compared with.
+
+import { isAborted } from "../../api/client";
+import type { HeatMap, Range } from "../../api/types";
+import { h, replace } from "../../dom/element";
+import { errorNotice, notice } from "../../dom/notice";
+import { eachFrame, Latest, settled } from "../../dom/once";
+import { css, ramp } from "../../draw/ramp";
+import { surface } from "../../draw/surface";
+import type { Context, View } from "../../shell/context";
+import { count, length, moment, rangeWords } from "../../time/format";
+import { Tooltip } from "../timeline/tooltip";
+import { type Cell, cellAt, rangeOfCell, rangeOfCells } from "./cells";
+import { Controls } from "./controls";
+import { cellImage, drawHeatMap, eventAt, plotOf } from "./drawing";
+
+const HEIGHT = 260;
+const ROWS = 50;
+const ASK_MS = 120;
+
+export class HeatMapView implements View {
+  readonly element = h("section", { class: "heatmap", attrs: { id: "heatmap", "aria-label": "Heat map" } });
+  #canvas = h("canvas", { attrs: { tabindex: "0", role: "img", "aria-label": "Heat map of samples" } });
+  #place = h("div", "canvas-place", this.#canvas);
+  #said = h("div", { class: "said", attrs: { "aria-live": "polite" } });
+  #legend = h("span", "legend");
+  #tooltip = new Tooltip();
+  #controls: Controls;
+  #latest = new Latest();
+  #map: HeatMap | null = null;
+  #image: HTMLCanvasElement | null = null;
+  #cursor: Cell | null = null;
+  #anchor: Cell | null = null;
+  #inSight = false;
+  #stale = true;
+  #draw = eachFrame(() => this.#paint());
+  #ask = settled(ASK_MS, () => void this.#load());
+
+  constructor(private context: Context) {
+    this.#controls = new Controls(context);
+    document.body.append(this.#tooltip.element);
+    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "200px" }).observe(this.element);
+    new ResizeObserver(() => this.#moved()).observe(this.#place);
+    context.theme.subscribe(() => this.#recolour());
+    context.store.subscribe((_, changed) => {
+      if (["window", "view", "by", "value"].some((key) => changed.has(key as "window"))) this.#moved();
+      if (changed.has("selection") || changed.has("base")) this.#draw();
+    });
+    this.#drags();
+    this.#keys();
+  }
+
+  open(): void {
+    this.#map = this.#image = this.#cursor = null;
+    const { source } = this.context;
+    if (!source.has_stacks) {
+      this.#only(notice("blind", "No stacks were sampled", "`sexton record` samples them as root, unless --no-stacks is given; `sexton doctor` says what is missing here."));
+      return;
+    }
+    if (!source.has_times) {
+      this.#only(notice("empty", "Folded stacks have no times", "The flame graph of all of them is below."));
+      return;
+    }
+    replace(
+      this.element,
+      h("div", "bar-line", h("h2", {}, "Heat map"), this.#controls.element),
+      this.#place,
+      h("p", "hint", this.#legend, h("span", "keys", h("b", {}, "Drag"), " for its flame graph; ", h("b", {}, "Shift+drag"), " another range for the difference.")),
+      this.#said,
+    );
+    this.#controls.update(null);
+    this.#recolour();
+    this.#moved();
+  }
+
+  grow(): void {
+    this.#moved();
+  }
+
+  #only(words: HTMLElement): void {
+    replace(this.element, h("h2", {}, "Heat map"), words);
+  }
+
+  #sighted(inSight: boolean): void {
+    this.#inSight = inSight;
+    if (inSight && this.#stale) this.#ask();
+  }
+
+  #moved(): void {
+    if (!this.#place.isConnected) return;
+    this.#stale = true;
+    this.#controls.update(this.#map);
+    this.#draw();
+    if (this.#inSight) this.#ask();
+  }
+
+  async #load(): Promise<void> {
+    const { client, source, state, window } = this.context;
+    if (!source.has_times || !source.has_stacks) return;
+    this.#stale = false;
+    const columns = Math.min(4096, Math.max(20, Math.floor(plotOf(this.#place.clientWidth, HEIGHT).width / 2)));
+    try {
+      const query = { range: window, view: state.view, facet: { by: state.by, value: state.value }, rows: ROWS, columns };
+      this.#map = await client.heatmap(source.id, query, this.#latest.next());
+      this.#cursor = null;
+      replace(this.#said);
+      if (this.#map.total === 0) replace(this.#said, notice("empty", "No sample in this window", "Idle cores are not counted. Zoom out, or count everything."));
+      this.#controls.update(this.#map);
+      this.#recolour();
+    } catch (error) {
+      if (!isAborted(error)) replace(this.#said, errorNotice(error, () => this.#moved()));
+    }
+  }
+
+  #recolour(): void {
+    const theme = this.context.theme.name;
+    this.#image = this.#map && cellImage(this.#map, theme);
+    const scale = h("span", "scale");
+    scale.style.setProperty("--ramp", [0, 0.25, 0.5, 0.75, 1].map((share) => css(ramp(theme, share))).join(","));
+    replace(this.#legend, "0 ", scale, ` ${count(this.#map?.max ?? 0)} samples in a cell`);
+    this.#draw();
+  }
+
+  #paint(): void {
+    const width = this.#place.clientWidth;
+    if (!this.#map || width === 0) return;
+    const { state, theme, source } = this.context;
+    const { selection, base } = state;
+    drawHeatMap(
+      { map: this.#map, surface: surface(this.#canvas, width, HEIGHT), palette: theme.palette, clock: source.clock, selection, base, cursor: this.#cursor },
+      this.#image,
+    );
+    this.#canvas.setAttribute("aria-label", `Heat map, ${rangeWords([this.#map.from, this.#map.to], source.clock)}, ${count(this.#map.total)} samples. Arrow keys move, Shift+arrows select, Enter shows the flame graph, b compares.`);
+  }
+
+  #cellOf(event: MouseEvent, map: HeatMap): Cell {
+    const box = this.#canvas.getBoundingClientRect();
+    const plot = plotOf(box.width, box.height);
+    return cellAt(map, (event.clientX - box.left - plot.left) / plot.width, (event.clientY - box.top - plot.top) / plot.height);
+  }
+
+  #drags(): void {
+    let start: Cell | null = null;
+    let compares = false;
+    this.#canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0 || !this.#map) return;
+      const box = this.#canvas.getBoundingClientRect();
+      const hit = eventAt(this.#map, plotOf(box.width, box.height), event.clientX - box.left, event.clientY - box.top);
+      if (hit) {
+        this.context.show([hit.at, hit.at], this.context.state.finding);
+        return;
+      }
+      this.#canvas.setPointerCapture(event.pointerId);
+      start = this.#cellOf(event, this.#map);
+      compares = event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
+    });
+    this.#canvas.addEventListener("pointermove", (event) => {
+      if (!this.#map) return;
+      if (start) this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, false);
+      this.#hover(event, this.#map);
+    });
+    this.#canvas.addEventListener("pointerup", (event) => {
+      if (start && this.#map) this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, true);
+      start = null;
+    });
+    this.#canvas.addEventListener("pointercancel", () => (start = null));
+    this.#canvas.addEventListener("pointerleave", () => this.#tooltip.hide());
+  }
+
+  #choose(range: Range, compares: boolean, done: boolean): void {
+    this.context.store.set(compares ? { base: range } : { selection: range }, done ? "step" : "glide");
+  }
+
+  #hover(event: PointerEvent, map: HeatMap): void {
+    if (event.pointerType === "touch") return;
+    const box = this.#canvas.getBoundingClientRect();
+    const hit = eventAt(map, plotOf(box.width, box.height), event.clientX - box.left, event.clientY - box.top);
+    const { clock } = this.context.source;
+    if (hit) {
+      this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, hit.text), h("div", "quiet", moment(hit.at, clock, 1000)));
+      return;
+    }
+    const cell = this.#cellOf(event, map);
+    const range = rangeOfCell(map, cell);
+    const value = map.values[cell.row * map.columns + cell.column] ?? 0;
+    this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, `${count(value)} ${value === 1 ? "sample" : "samples"}`), h("div", "quiet", `${moment(range[0], clock, 1000)}, ${length(range[1] - range[0])}`));
+  }
+
+  #keys(): void {
+    const steps: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    this.#canvas.addEventListener("keydown", (event) => {
+      const map = this.#map;
+      if (!map || map.columns === 0) return;
+      const at = this.#cursor ?? { column: Math.floor(map.columns / 2), row: 0 };
+      const step = steps[event.key];
+      if (step) {
+        const next = { column: Math.min(map.columns - 1, Math.max(0, at.column + step[0])), row: Math.min(map.rows - 1, Math.max(0, at.row + step[1])) };
+        this.#anchor = event.shiftKey ? (this.#anchor ?? at) : null;
+        this.#cursor = next;
+        if (this.#anchor) this.#choose(rangeOfCells(map, this.#anchor, next), false, false);
+        this.#draw();
+      } else if (event.key === "Enter") {
+        const column = { column: at.column, row: 0 };
+        if (!this.#anchor) this.#choose(rangeOfCells(map, column, { column: at.column, row: map.rows - 1 }), false, true);
+      } else if (event.key === "b" && this.context.state.selection) {
+        this.context.store.set({ base: this.context.state.selection, selection: null }, "step");
+      } else {
+        return;
+      }
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+}

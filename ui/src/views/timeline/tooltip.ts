@@ -1,0 +1,51 @@
+// What is under the pointer, in words.
+
+import type { Lane, Tile } from "../../api/types";
+import { h, place, replace } from "../../dom/element";
+import { type Clock, moment, quantity } from "../../time/format";
+import { type Mark } from "./drawing";
+import { valueAt } from "./tiles";
+
+const MOST_EVENTS = 6;
+
+export class Tooltip {
+  readonly element = h("div", { class: "tooltip", attrs: { role: "tooltip", hidden: true } });
+
+  hide(): void {
+    this.element.hidden = true;
+  }
+
+  show(x: number, y: number, ...words: (HTMLElement | string)[]): void {
+    replace(this.element, ...words);
+    this.element.hidden = false;
+    const { offsetWidth, offsetHeight } = this.element;
+    const left = Math.min(x + 14, innerWidth - offsetWidth - 8);
+    const top = y + 18 + offsetHeight > innerHeight ? y - offsetHeight - 10 : y + 18;
+    place(this.element, { left: `${Math.max(4, left)}px`, top: `${top}px` });
+  }
+}
+
+export function laneWords(lane: Lane, tile: Tile | undefined, time: number, clock: Clock, mark: Mark | null): HTMLElement[] {
+  const when = h("div", "quiet", moment(time, clock, 1000));
+  const head = h("div", {}, h("strong", {}, lane.label));
+  if (!tile) return [head, when];
+  const gap = tile.gaps.find(([from, to]) => time >= from && time < to);
+  if (mark) return [head, ...eventWords(mark, clock)];
+  if (gap) return [head, h("div", {}, `not seen: ${gap[2]}`), when];
+  if (lane.kind === "events") return [head, when];
+  const value = valueAt(tile, time);
+  return [head, h("div", {}, quantity(value, lane.unit)), when];
+}
+
+function eventWords(mark: Mark, clock: Clock): HTMLElement[] {
+  const shown = mark.events.slice(0, MOST_EVENTS).map((event) =>
+    h(
+      "div",
+      {},
+      h("span", "quiet", `${moment(event.at, clock, 1000)} `),
+      `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
+    ),
+  );
+  const more = mark.events.length - shown.length;
+  return more > 0 ? [...shown, h("div", "quiet", `and ${more} more`)] : shown;
+}

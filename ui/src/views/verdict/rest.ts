@@ -1,0 +1,87 @@
+// What else a judgement says: other chains, what was ruled out, what lies ahead, what was not seen.
+
+import type { Diagnosis, Explanation, Forecast } from "../../api/types";
+import { h } from "../../dom/element";
+import { count } from "../../time/format";
+
+export function ruledOut(explanations: Explanation[]): HTMLElement | null {
+  if (explanations.length === 0) return null;
+  const items = explanations.map((explanation) =>
+    h(
+      "li",
+      {},
+      h("strong", {}, explanation.name),
+      `: ${explanation.outcome.replace(/-/g, " ")}`,
+      ...explanation.evidence.map((evidence) => h("span", "source", `${evidence.text} (${evidence.source})`)),
+    ),
+  );
+  return fold(`Other explanations (${explanations.length})`, h("ul", "plain", ...items));
+}
+
+export function ahead(forecasts: Forecast[]): HTMLElement | null {
+  if (forecasts.length === 0) return null;
+  const items = forecasts.map((forecast) =>
+    h(
+      "li",
+      {},
+      h("strong", {}, forecast.what),
+      `: ${count(forecast.per_day)} a day (± ${count(forecast.per_day_error)}, ${forecast.n_points} points)`,
+      ...forecast.passes.map((pass) => h("span", "source", `${pass.limit}: ${whenWords(pass.in_days)}`)),
+    ),
+  );
+  return fold("What lies ahead", h("ul", "plain", ...items));
+}
+
+function whenWords(days: number | null): string {
+  if (days === null) return "not foreseen";
+  if (days < 1 / 24) return `in ${Math.round(days * 1440)} minutes at this rate`;
+  if (days < 2) return `in ${Math.round(days * 24)} hours at this rate`;
+  return `in ${Math.round(days)} days at this rate`;
+}
+
+export function notSeen(diagnosis: Diagnosis): HTMLElement | null {
+  const { gaps, not_judged } = diagnosis;
+  if (gaps.length + not_judged.length === 0) return null;
+  const items = [
+    ...gaps.map((gap) =>
+      h(
+        "li",
+        {},
+        h("strong", {}, gap.sensor),
+        `: ${gap.why}`,
+        gap.remedy !== null && h("span", "source", `to see it: ${gap.remedy}`),
+      ),
+    ),
+    ...not_judged.map((rule) => h("li", {}, h("strong", {}, rule.code), ` was not judged: ${rule.because}`)),
+  ];
+  const open = diagnosis.verdict.state === "blind";
+  return fold(`Not seen (${gaps.length + not_judged.length})`, h("ul", "plain", ...items), open);
+}
+
+export function apart(diagnosis: Diagnosis): HTMLElement | null {
+  if (diagnosis.separations.length === 0) return null;
+  const items = diagnosis.separations.map((link) =>
+    h(
+      "li",
+      {},
+      h("span", "code", link.cause),
+      " does not lead to ",
+      h("span", "code", link.effect),
+      ...link.evidence.map((evidence) => h("span", "source", `${evidence.text} (${evidence.source})`)),
+    ),
+  );
+  return fold(`Kept apart (${items.length})`, h("ul", "plain", ...items));
+}
+
+export function nodeFacts(diagnosis: Diagnosis): HTMLElement {
+  const { node } = diagnosis;
+  const rows = Object.entries(node.description).map(([name, value]) =>
+    h("tr", {}, h("th", { attrs: { scope: "row" } }, name.replace(/_/g, " ")), h("td", {}, value)),
+  );
+  return fold("This node", h("div", "wide", h("table", {}, h("tbody", {}, ...rows))));
+}
+
+export function fold(title: string, body: HTMLElement, open = false): HTMLElement {
+  return h("details", { class: "fold", attrs: { open } }, h("summary", {}, title), body);
+}
+

@@ -1,0 +1,154 @@
+// The verdict: the sentence, the chain, what stands behind each card, and what to type.
+
+import { isAborted } from "../../api/client";
+import type { Diagnosis, Finding, Link, Range, Subject } from "../../api/types";
+import { h, replace } from "../../dom/element";
+import { errorNotice, notice } from "../../dom/notice";
+import { Latest } from "../../dom/once";
+import type { Context, View } from "../../shell/context";
+import { chain, meter } from "./chain";
+import { findingDetail, linkDetail } from "./detail";
+import { nextStep, remedyList } from "./remedies";
+import { ahead, apart, fold, nodeFacts, notSeen, ruledOut } from "./rest";
+import { STATES } from "./words";
+
+export class Verdict implements View {
+  readonly element = h("section", { class: "verdict", attrs: { id: "verdict", "aria-label": "Verdict" } });
+  #detail = h("div", { attrs: { id: "detail" } });
+  #latest = new Latest();
+  #diagnosis: Diagnosis | null = null;
+  #listeners: ((diagnosis: Diagnosis | null) => void)[] = [];
+
+  constructor(private context: Context) {
+    context.store.subscribe((_, changed) => {
+      if (changed.has("finding")) this.#mark();
+    });
+  }
+
+  /** Others draw what was found, too. */
+  subscribe(listener: (diagnosis: Diagnosis | null) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  open(): void {
+    this.#tell(null);
+    if (this.context.source.kind === "profile") {
+      replace(this.element, notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."));
+      return;
+    }
+    replace(this.element, notice("busy", "Judging…", "What was recorded is read and judged; that may take seconds."));
+    void this.#load(true);
+  }
+
+  grow(): void {
+    if (this.context.source.kind === "recording") void this.#load(false);
+  }
+
+  async #load(loud: boolean): Promise<void> {
+    try {
+      const diagnosis = await this.context.client.diagnosis(this.context.source.id, this.#latest.next());
+      this.#tell(diagnosis);
+      this.#draw(diagnosis);
+    } catch (error) {
+      if (isAborted(error) || !loud) return;
+      replace(this.element, errorNotice(error, () => this.open()));
+    }
+  }
+
+  #tell(diagnosis: Diagnosis | null): void {
+    this.#diagnosis = diagnosis;
+    for (const listener of this.#listeners) listener(diagnosis);
+  }
+
+  #draw(diagnosis: Diagnosis): void {
+    const { verdict } = diagnosis;
+    const state = STATES[verdict.state] ?? { word: verdict.state, sign: "?" };
+    const others = verdict.chains.slice(1).map((ids) => chain(diagnosis, ids, this.#actions));
+    replace(
+      this.element,
+      h(
+        "div",
+        "sentence",
+        h(
+          "p",
+          "state-line",
+          h("span", `state ${verdict.state}`, h("span", { attrs: { "aria-hidden": "true" } }, state.sign), ` ${state.word}`),
+          verdict.confidence !== null && meter(verdict.confidence),
+        ),
+        h("h1", {}, ...headline(verdict.headline)),
+      ),
+      verdict.chain.length > 0 && chain(diagnosis, verdict.chain, this.#actions),
+      nextStep(inOrder(diagnosis)),
+      this.#detail,
+      this.#below(diagnosis, others),
+    );
+    this.#mark();
+  }
+
+  #below(diagnosis: Diagnosis, others: HTMLElement[]): HTMLElement {
+    const todo = remedyList(inOrder(diagnosis), ["stop", "clean-up", "prevent"]);
+    return h(
+      "div",
+      "below",
+      todo.childElementCount > 0 && fold("All there is to do", todo),
+      others.length > 0 && fold(`Apart from that (${others.length})`, h("div", {}, ...others)),
+      ruledOut(diagnosis.explanations),
+      apart(diagnosis),
+      ahead(diagnosis.forecast),
+      notSeen(diagnosis),
+      nodeFacts(diagnosis),
+    );
+  }
+
+  #actions = {
+    finding: (finding: Finding) => {
+      const seen = this.#diagnosis?.times.findings[finding.id] ?? [];
+      if (seen.length === 0) this.context.store.set({ finding: finding.id }, "step");
+      else this.context.show(tellingOf(seen), finding.id, this.#coreOf(finding));
+      this.#mark();
+    },
+    link: (link: Link, index: number) => {
+      const met = this.#diagnosis?.times.links[index];
+      if (met) this.context.show(met, null);
+      replace(this.#detail, linkDetail(this.context, link));
+    },
+  };
+
+  /** The core that it happened on: its own, or that of the nearest cause that has one. */
+  #coreOf(finding: Finding): Subject {
+    const chain = this.#diagnosis?.verdict.chains.find((ids) => ids.includes(finding.id)) ?? [];
+    for (const id of chain.slice(0, chain.indexOf(finding.id) + 1).reverse()) {
+      const cause = this.#diagnosis?.findings.find((finding) => finding.id === id);
+      if (cause?.subject.kind === "cpu") return cause.subject;
+    }
+    return finding.subject;
+  }
+
+  /** Shows which card is chosen, and what stands behind it. */
+  #mark(): void {
+    const id = this.context.state.finding;
+    for (const card of this.element.querySelectorAll<HTMLElement>("[data-finding]")) {
+      card.setAttribute("aria-expanded", String(card.dataset.finding === id));
+    }
+    const finding = this.#diagnosis?.findings.find((finding) => finding.id === id);
+    replace(this.#detail, finding && this.#diagnosis && findingDetail(this.context, this.#diagnosis, finding));
+  }
+}
+
+/** Findings chain by chain, gravest first, each once. */
+function inOrder(diagnosis: Diagnosis): Finding[] {
+  return [...new Set(diagnosis.verdict.chains.flat())]
+    .map((id) => diagnosis.findings.find((finding) => finding.id === id))
+    .filter((finding) => finding !== undefined);
+}
+
+/** Of several times it was seen: the longest, and of those alike the last. */
+function tellingOf(seen: Range[]): Range {
+  return seen.reduce((best, range) => (range[1] - range[0] >= best[1] - best[0] ? range : best));
+}
+
+/** A headline is a few clauses; the first is the cause and the one to read. */
+function headline(text: string): HTMLElement[] {
+  const clauses = text.split("; ");
+  return clauses.map((clause, i) => h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")));
+}

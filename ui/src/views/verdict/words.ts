@@ -1,0 +1,35 @@
+// The words of a verdict: the same as in the terminal.
+
+import type { Subject } from "../../api/types";
+
+export const STATES: Record<string, { word: string; sign: string }> = {
+  "cause-found": { word: "Cause found", sign: "●" },
+  "symptoms-only": { word: "Symptoms only", sign: "◐" },
+  healthy: { word: "Healthy", sign: "✓" },
+  blind: { word: "Blind", sign: "?" },
+};
+
+export const STANCES: [stance: string, heading: string, sign: string][] = [
+  ["for", "Speaks for it", "+"],
+  ["against", "Speaks against it", "−"],
+  ["missing", "Could not be seen", "?"],
+];
+
+export const REMEDIES: [kind: string, heading: string][] = [
+  ["stop", "Stop it now"],
+  ["clean-up", "Clean up what it left"],
+  ["prevent", "Keep it from coming back"],
+  ["look", "Look closer"],
+];
+
+export function confidenceWord(ratio: number): string {
+  if (ratio >= 0.9) return "certain";
+  if (ratio >= 0.7) return "likely";
+  return ratio >= 0.4 ? "possible" : "weak";
+}
+
+export function subjectWords({ kind, name }: Subject): string {
+  if (kind === "node") return "this node";
+  if (kind === "cpu") return `core ${name}`;
+  return name;
+}
