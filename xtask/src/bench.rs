@@ -1,6 +1,8 @@
-//! `cargo xtask bench NAME`: measure one thing, in release.
+//! `cargo xtask bench NAME`: measure one thing, in release; `all` measures everything.
 
-use std::process::ExitCode;
+mod all;
+
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
@@ -10,6 +12,16 @@ struct Bench {
     name: &'static str,
     package: &'static str,
     measures: &'static str,
+    writes: Writes,
+}
+
+/// How its figures come into `docs/benchmarks.md`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writes {
+    /// With `--write` it puts them there.
+    Itself,
+    /// It only prints them.
+    ToStdout,
 }
 
 const BENCHES: &[Bench] = &[
@@ -17,46 +29,55 @@ const BENCHES: &[Bench] = &[
         name: "check",
         package: "sexton-kernel-tests",
         measures: "time of one `sexton check`, from its start to its end",
+        writes: Writes::Itself,
     },
     Bench {
         name: "census",
         package: "sexton-kernel-tests",
         measures: "time and memory of one census, next to simpler ways, as dying cgroups grow (needs root)",
+        writes: Writes::Itself,
     },
     Bench {
         name: "overhead",
         package: "sexton-kernel-tests",
         measures: "processor time of one poll of a sensor; the whole recorder beside others (needs root)",
+        writes: Writes::Itself,
     },
     Bench {
         name: "attached",
         package: "sexton-kernel-tests",
         measures: "cost of the sensors that stay attached to the scheduler and the network (needs root)",
+        writes: Writes::ToStdout,
     },
     Bench {
         name: "events",
         package: "sexton-kernel-tests",
         measures: "time of each event that BPF programs see, and of telling it (needs root)",
+        writes: Writes::ToStdout,
     },
     Bench {
         name: "image",
         package: "sexton",
         measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
+        writes: Writes::ToStdout,
     },
     Bench {
         name: "profile",
         package: "sexton-kernel-tests",
         measures: "reading a million samples of perf, next to perf, inferno and FlameScope (needs root)",
+        writes: Writes::Itself,
     },
     Bench {
         name: "purge",
         package: "sexton-kernel-tests",
         measures: "freeing 70,000 dying cgroups, and what a neighbour keeps of its cache (needs root)",
+        writes: Writes::Itself,
     },
     Bench {
         name: "stacks",
         package: "sexton-kernel-tests",
         measures: "cost of sampling stacks, next to perf record on the same run (needs root and perf)",
+        writes: Writes::ToStdout,
     },
 ];
 
@@ -65,12 +86,26 @@ pub(crate) fn bench(name: Option<&str>, args: &[String]) -> Result<ExitCode> {
         for bench in BENCHES {
             println!("{:12} {}", bench.name, bench.measures);
         }
+        println!("{:12} all of them, and rewrites docs/benchmarks.md", "all");
         return Ok(ExitCode::SUCCESS);
     };
+    if name == "all" {
+        return all::all();
+    }
     let bench = BENCHES
         .iter()
         .find(|bench| bench.name == name)
         .with_context(|| format!("no bench is called {name}; `cargo xtask bench` lists them"))?;
+    run(bench, args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(bench: &Bench, args: &[String]) -> Result<()> {
+    command::run(prepared(bench)?.arg("--").args(args))
+}
+
+/// The command that measures, with all that it needs in place.
+fn prepared(bench: &Bench) -> Result<Command> {
     setup::install_missing(setup::For::Build)?;
     command::run(&mut workspace::build_sexton())?;
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
@@ -84,6 +119,5 @@ pub(crate) fn bench(name: Option<&str>, args: &[String]) -> Result<ExitCode> {
         setup::install_missing(setup::For::Tests)?;
         cargo.env("SEXTON_IMAGE_ROOT", image_roots::make()?.join("bookworm"));
     }
-    command::run(cargo.arg("--").args(args))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(cargo)
 }

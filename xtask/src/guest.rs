@@ -11,7 +11,7 @@ mod boot;
 mod cpio;
 mod expect;
 pub(crate) mod mirror;
-mod parts;
+pub(crate) mod parts;
 mod report;
 
 use std::fs;
@@ -36,13 +36,13 @@ pub(crate) struct Cells {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Cgroup {
+pub(crate) enum Cgroup {
     V1,
     V2,
 }
 
 impl Cgroup {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Cgroup::V1 => "v1",
             Cgroup::V2 => "v2",
@@ -57,14 +57,31 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}-{}", self.kernel.name, self.cgroup.name())
+    }
+
+    pub(crate) fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    pub(crate) fn kernel_name(&self) -> &'static str {
+        self.kernel.name
+    }
+
+    pub(crate) fn cgroup(&self) -> Cgroup {
+        self.cgroup
+    }
+
+    /// Whether page cache holds a removed cgroup there.
+    pub(crate) fn cache_holds(&self) -> bool {
+        self.kernel.cache_holds
     }
 }
 
 /// From 6.12 on Debian builds its kernels without the memory controller of cgroup v1.
 /// The last one is the control: a kernel in which page cache holds no dying cgroup.
-const CELLS: &[Cell] = &[
+pub(crate) const CELLS: &[Cell] = &[
     Cell {
         kernel: &parts::LINUX_5_10,
         cgroup: Cgroup::V1,

@@ -14,6 +14,7 @@ mod docs;
 mod fuzz;
 mod guest;
 mod image_roots;
+mod lab;
 mod rootfs;
 mod run;
 mod setup;
@@ -54,6 +55,9 @@ enum Command {
     },
     /// Write the man pages, shell completions and pages of rules
     Docs,
+    /// Real trouble with a known truth, on real systems, and sexton held to it
+    #[command(subcommand)]
+    Lab(lab::Lab),
     /// Feed hostile bytes to every parser of outside bytes
     Fuzz(fuzz::Choice),
 }
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Tidy => tidy::tidy(),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
+        Command::Lab(command) => lab::lab(&command),
         Command::Fuzz(choice) => fuzz::fuzz(&choice),
     };
     done.unwrap_or_else(|error| {

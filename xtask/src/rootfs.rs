@@ -13,12 +13,18 @@ use crate::guest::mirror::Mirror;
 use crate::{command, workspace};
 
 /// Beside systemd and the bus: what the tests' own programs are linked with, container
-/// runtimes, what to fill an image with, and what speaks HTTP/2 to them.
-const PACKAGES: &str =
-    "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl";
+/// runtimes, what to fill an image with, what speaks HTTP/2 to them; and what the lab has
+/// trouble made with: jobs, networks, modules of the kernel, sessions.
+const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl,\
+     cron,iproute2,kmod,libpam-systemd";
 
 /// Tests that want these start them.
-const NOT_AT_BOOT: [&str; 3] = ["docker.service", "docker.socket", "containerd.service"];
+const NOT_AT_BOOT: [&str; 4] = [
+    "docker.service",
+    "docker.socket",
+    "containerd.service",
+    "cron.service",
+];
 
 /// For a machine that is no release of Debian.
 const SUITE: &str = "bookworm";

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 
 use crate::guest::{self, Cells};
-use crate::{command, image_roots, rootfs, setup, tidy, workspace};
+use crate::{command, image_roots, lab, rootfs, setup, tidy, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Selection {
@@ -49,6 +49,8 @@ enum Step {
     Kernel,
     /// Tests in booted guests, one per kernel and cgroup version
     Guest,
+    /// Scenarios of the lab, in a systemd in namespaces of this machine
+    Lab,
 }
 
 /// What a test may need beyond a compiler.
@@ -165,7 +167,7 @@ pub(crate) fn test(selection: &Selection) -> Result<ExitCode> {
 }
 
 fn work(steps: &[Step]) -> setup::For {
-    if steps.contains(&Step::Guest) {
+    if steps.contains(&Step::Guest) || steps.contains(&Step::Lab) {
         setup::For::Guests
     } else if [Step::Plain, Step::Image, Step::Kernel]
         .iter()
@@ -236,6 +238,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             tally
         }
         Step::Guest => guest::test(&selection.cells),
+        Step::Lab => lab::test(),
     }
 }
 

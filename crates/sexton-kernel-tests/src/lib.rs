@@ -14,5 +14,6 @@ pub mod require;
 pub mod scenario;
 pub mod sexton;
 pub mod spinner;
-pub mod systemd;
 pub mod watching;
+
+pub use sexton_lab::systemd;

@@ -13,9 +13,11 @@ use super::apt::{Apt, Package, recreate};
 use crate::command;
 
 /// A kernel as Debian packages it: `start`, then a number that grows, then `END`.
-pub(super) struct Kernel {
+pub(crate) struct Kernel {
     pub(super) name: &'static str,
     start: &'static str,
+    /// The package with its modules starts so, if they have one of their own.
+    modules: Option<&'static str>,
     /// It has the multi-generation LRU, so there are two kinds of page lists.
     pub(super) has_generations: bool,
     /// Page cache holds a removed cgroup. If not, it moves to the parent.
@@ -26,6 +28,7 @@ pub(super) struct Kernel {
 
 pub(super) const LINUX_5_10: Kernel = Kernel {
     name: "5.10",
+    modules: None,
     start: "linux-image-5.10.0-",
     has_generations: false,
     cache_holds: true,
@@ -33,6 +36,7 @@ pub(super) const LINUX_5_10: Kernel = Kernel {
 };
 pub(super) const LINUX_6_1: Kernel = Kernel {
     name: "6.1",
+    modules: None,
     start: "linux-image-6.1.0-",
     has_generations: true,
     cache_holds: true,
@@ -40,6 +44,7 @@ pub(super) const LINUX_6_1: Kernel = Kernel {
 };
 pub(super) const LINUX_6_12: Kernel = Kernel {
     name: "6.12",
+    modules: None,
     start: "linux-image-6.12.",
     has_generations: true,
     cache_holds: true,
@@ -48,6 +53,7 @@ pub(super) const LINUX_6_12: Kernel = Kernel {
 /// The newest there is. Its image has a package of its own.
 pub(super) const LINUX_7: Kernel = Kernel {
     name: "7",
+    modules: Some("linux-modules-7."),
     start: "linux-binary-7.",
     has_generations: true,
     cache_holds: false,
@@ -62,7 +68,7 @@ const ENDS: &[&str] = &["-cloud-amd64", "-cloud-amd64-unsigned"];
 const OLDEST_QEMU: u32 = 9;
 const QEMU: &str = "qemu-system-x86_64";
 
-pub(super) struct Store {
+pub(crate) struct Store {
     dir: PathBuf,
     apt: Apt,
     /// Asking apt takes a second, so it is asked once.
@@ -71,7 +77,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn open(dir: &Path) -> Result<Store> {
+    pub(crate) fn open(dir: &Path) -> Result<Store> {
         let apt = Apt::open(&dir.join("apt"))?;
         Ok(Store {
             dir: dir.to_owned(),
@@ -82,7 +88,7 @@ impl Store {
     }
 
     /// The image of the newest such kernel.
-    pub(super) fn kernel(&self, kernel: &Kernel) -> Result<PathBuf> {
+    pub(crate) fn kernel(&self, kernel: &Kernel) -> Result<PathBuf> {
         let names = self.apt.names(kernel.start)?;
         let name = newest(&names, kernel.start).ok_or_else(|| {
             self.apt
@@ -97,6 +103,29 @@ impl Store {
             fs::remove_dir_all(&unpacked).context("cannot remove the rest of the kernel package")
         })?;
         Ok(dir.join("vmlinuz"))
+    }
+
+    /// These modules of the newest such kernel, in a folder.
+    pub(crate) fn modules(&self, kernel: &Kernel, wanted: &[&str]) -> Result<PathBuf> {
+        let start = kernel.modules.unwrap_or(kernel.start);
+        let names = self.apt.names(start)?;
+        let name = newest(&names, start).ok_or_else(|| {
+            self.apt
+                .explain(anyhow!("apt finds no package {start}…{}", ENDS[0]))
+        })?;
+        let package = self.apt.candidate(name)?;
+        let key = format!("{}_{}", package.key(), wanted.join("+"));
+        self.once_as(&key, |dir| {
+            let unpacked = dir.join("unpacked");
+            self.apt.unpack(&package, &unpacked)?;
+            for module in wanted {
+                let file = module_below(&unpacked, &format!("{module}.ko"))
+                    .with_context(|| format!("{name} holds no module {module}"))?;
+                let name = file.file_name().unwrap_or_default();
+                fs::rename(&file, dir.join(name)).context("cannot keep a module")?;
+            }
+            fs::remove_dir_all(&unpacked).context("cannot remove the rest of the kernel package")
+        })
     }
 
     pub(super) fn busybox(&self) -> Result<PathBuf> {
@@ -115,7 +144,7 @@ impl Store {
     }
 
     /// The machine's own emulator if it is new enough, else one unpacked from Debian.
-    pub(super) fn qemu(&self) -> Result<Qemu> {
+    pub(crate) fn qemu(&self) -> Result<Qemu> {
         if let Some(qemu) = self.qemu.get() {
             return Ok(qemu.clone());
         }
@@ -139,7 +168,11 @@ impl Store {
 
     /// The directory of this package version, made by `make` if it is not there yet.
     fn once(&self, package: &Package, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
-        let dir = self.dir.join(package.key());
+        self.once_as(&package.key(), make)
+    }
+
+    fn once_as(&self, key: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+        let dir = self.dir.join(key);
         if !dir.is_dir() {
             // Only a complete directory gets the name, so that a broken download is not kept.
             let partial = self.dir.join("partial");
@@ -179,6 +212,25 @@ fn image_below(unpacked: &Path) -> Result<PathBuf> {
     only(&modules, "vmlinuz")
 }
 
+/// A module whose name begins so; it may be packed.
+fn module_below(dir: &Path, start: &str) -> Option<PathBuf> {
+    let paths: Vec<PathBuf> = fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .map(|e| e.path())
+        .collect();
+    let is_it = |path: &&PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(start)
+    };
+    let found = paths.iter().find(is_it).cloned();
+    let is_folder = |path: &&PathBuf| path.is_dir() && !path.is_symlink();
+    found.or_else(|| {
+        let mut folders = paths.iter().filter(is_folder);
+        folders.find_map(|folder| module_below(folder, start))
+    })
+}
+
 fn only(dir: &Path, start: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
     let is_it = |path: &PathBuf| {
@@ -191,7 +243,7 @@ fn only(dir: &Path, start: &str) -> Result<PathBuf> {
 
 /// How to start the emulator.
 #[derive(Clone)]
-pub(super) struct Qemu {
+pub(crate) struct Qemu {
     program: PathBuf,
     args: Vec<OsString>,
     module_dir: Option<PathBuf>,
@@ -228,7 +280,7 @@ impl Qemu {
         }
     }
 
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
         if let Some(dir) = &self.module_dir {

@@ -12,26 +12,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::job;
+
 /// Where `cargo xtask test kernel` says that the tree of a small Debian is.
 pub const ROOTFS: &str = "SEXTON_TEST_ROOTFS";
 
 const OUTER: &str = include_str!("systemd/outer.sh");
 const INNER: &str = include_str!("systemd/inner.sh");
 const SWEEP: &str = include_str!("systemd/sweep.sh");
-
-/// The unit that runs the job. What it needs comes with the default target; when it
-/// ends, however it ends, so does the machine.
-const JOB: [(&str, &str); 2] = [
-    (
-        "default.target",
-        "[Unit]\nRequires=multi-user.target\nAfter=multi-user.target\nWants=job.service\n",
-    ),
-    (
-        "job.service",
-        "[Unit]\nAfter=multi-user.target\n[Service]\nType=oneshot\nTimeoutStartSec=infinity\n\
-         ExecStart=/bin/sh -e /job/run\nExecStopPost=/bin/systemctl poweroff --force --force\n",
-    ),
-];
 
 /// What a booted systemd has left in the folder of its job.
 #[derive(Debug)]
@@ -66,49 +54,60 @@ impl Systemd {
         job: &str,
         within: Duration,
     ) -> Result<Self> {
+        let rootfs = std::env::var_os(ROOTFS).with_context(|| format!("{ROOTFS} is not set"))?;
+        let mut systemd = Self::furnished(units, programs, job)?;
+        systemd.boot(Path::new(&rootfs), first)?;
+        systemd.wait(within, &mut |_| ())?;
+        Ok(systemd)
+    }
+
+    /// Boots the tree `rootfs`, and tells what the job adds to its file `progress`. What the
+    /// job has left is there also when it failed.
+    pub fn play(
+        rootfs: &Path,
+        programs: &[&str],
+        job: &str,
+        within: Duration,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Self, Result<()>)> {
+        let mut systemd = Self::furnished(&[], programs, job)?;
+        systemd.boot(rootfs, "systemd")?;
+        let done = systemd.wait(within, tell);
+        Ok((systemd, done))
+    }
+
+    fn furnished(units: &[(&str, &str)], programs: &[&str], job: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sexton-test-{}-systemd{n}", std::process::id());
-        let mut systemd = Self {
+        let systemd = Self {
             folder: std::env::temp_dir().join(&name),
             name,
             child: None,
         };
-        systemd.furnish(units, programs, job)?;
-        systemd.boot(first)?;
-        systemd.wait(within)?;
+        fs::create_dir_all(systemd.folder.join("work"))?;
+        fs::create_dir_all(systemd.folder())?;
+        job::furnish(&systemd.folder(), units, programs, job)?;
         Ok(systemd)
+    }
+
+    /// What the job sees as `/job`; gone with this.
+    pub fn folder(&self) -> PathBuf {
+        self.folder.join("job")
     }
 
     /// A file that the job has written.
     pub fn read(&self, name: &str) -> Result<String> {
-        let path = self.folder.join("job").join(name);
+        let path = self.folder().join(name);
         fs::read_to_string(&path).with_context(|| format!("the job left no {name}"))
     }
 
-    fn furnish(&self, units: &[(&str, &str)], programs: &[&str], job: &str) -> Result<()> {
-        fs::create_dir_all(self.folder.join("work"))?;
-        let place = self.folder.join("job");
-        fs::create_dir_all(place.join("units"))?;
-        for (name, text) in units.iter().chain(&JOB) {
-            fs::write(place.join("units").join(name), text)?;
-        }
-        for program in programs {
-            let name = Path::new(program).file_name().context("a program's path")?;
-            fs::copy(program, place.join(name))
-                .with_context(|| format!("cannot copy {program}"))?;
-        }
-        fs::write(place.join("run"), format!("cd /job\n{job}\ntouch done\n"))?;
-        Ok(())
-    }
-
-    fn boot(&mut self, first: &str) -> Result<()> {
-        let rootfs = std::env::var_os(ROOTFS).with_context(|| format!("{ROOTFS} is not set"))?;
+    fn boot(&mut self, rootfs: &Path, first: &str) -> Result<()> {
         let child = Command::new("unshare")
             .args(["--mount", "sh", "-c", OUTER, "outer", &self.name])
             .arg(self.folder.join("work"))
             .arg(rootfs)
-            .arg(self.folder.join("job"))
+            .arg(self.folder())
             .arg(first)
             .env("INNER", INNER)
             .stdin(Stdio::null())
@@ -118,22 +117,36 @@ impl Systemd {
         Ok(())
     }
 
-    fn wait(&mut self, within: Duration) -> Result<()> {
+    fn wait(&mut self, within: Duration, tell: &mut dyn FnMut(&str)) -> Result<()> {
         let until = Instant::now() + within;
-        let child = self.child.as_mut().context("nothing was booted")?;
-        while child.try_wait()?.is_none() {
+        let mut n_told = 0;
+        while self.is_running()? {
             if Instant::now() > until {
                 let console = self.read("console").unwrap_or_default();
                 bail!("the job was not done within {within:?}; the console says {console:?}");
             }
+            let progress = self.read("progress").unwrap_or_default();
+            let lines = progress
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'));
+            lines
+                .clone()
+                .skip(n_told)
+                .for_each(|line| tell(line.trim_end()));
+            n_told = lines.count();
             thread::sleep(Duration::from_millis(20));
         }
         ensure!(
-            self.folder.join("job/done").exists(),
+            self.folder().join(job::DONE).exists(),
             "the job failed; the console says {:?}",
             self.read("console").unwrap_or_default()
         );
         Ok(())
+    }
+
+    fn is_running(&mut self) -> Result<bool> {
+        let child = self.child.as_mut().context("nothing was booted")?;
+        Ok(child.try_wait()?.is_none())
     }
 }
 

@@ -1,0 +1,195 @@
+//! Holds what sexton said and did against the truth of a scenario.
+
+use anyhow::{Result, bail, ensure};
+
+use crate::outcome::{Outcome, ids};
+use crate::pattern::fits;
+use crate::scenario::{Expect, Fix, Scenario};
+
+/// From the start of `sexton diagnose`, cold, to its answer.
+pub const MAX_SECONDS: f64 = 60.0;
+
+/// Findings that accuse nobody: what a core or the kernel went through. An emulator on a
+/// busy machine goes through such things by itself.
+const SYMPTOMS: [&str; 3] = ["CPU001:", "NET001:", "KRN001:"];
+
+/// One question, and why the answer is not the true one, if so.
+#[derive(Debug)]
+pub struct Check {
+    /// What was asked.
+    pub what: &'static str,
+    /// What is wrong.
+    pub why: Option<String>,
+}
+
+/// The machine that a scenario was played on.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// Page cache holds dying cgroups there.
+    pub cache_holds: bool,
+    /// Its kernel has other users: what they do is seen and told, and is not the scenario's.
+    pub is_shared: bool,
+}
+
+impl Machine {
+    /// Whether a finding is about others: a device that is not of the lab, or cgroups
+    /// outside the one that its systemd has.
+    fn is_of_others(self, id: &str) -> bool {
+        let is_device = id.starts_with("NIC001:") && !id.starts_with("NIC001:lab");
+        let is_cgroup = id.starts_with("MCG00") && !id.contains("/sexton-test-");
+        self.is_shared && (is_device || is_cgroup)
+    }
+}
+
+/// All questions about one run.
+pub fn checks(scenario: &Scenario, machine: Machine, outcome: &Outcome) -> Vec<Check> {
+    let expect = scenario.expected(machine.cache_holds);
+    let mut checks = vec![
+        check("the trouble happened", succeeded(outcome, "happened")),
+        check("state", state(expect, outcome)),
+        check("exit code", exit(outcome)),
+        check("root", root(expect, outcome)),
+        check("chain", chain(expect, outcome)),
+        check("nobody else is accused", others(expect, machine, outcome)),
+        check("within a minute", in_time(outcome)),
+    ];
+    if let Some(fix) = &scenario.fix {
+        checks.extend(of_fix(fix, expect, outcome));
+    }
+    checks
+}
+
+fn check(what: &'static str, done: Result<()>) -> Check {
+    Check {
+        what,
+        why: done.err().map(|error| format!("{error:#}")),
+    }
+}
+
+fn of_fix(fix: &Fix, expect: &Expect, outcome: &Outcome) -> Vec<Check> {
+    let mut checks = vec![
+        check("fix frees what was left", freed(fix, outcome)),
+        check("fix leaves the node so", succeeded(outcome, "fixed")),
+    ];
+    if fix.verify {
+        checks.push(check("judged again, it is over", verified(expect, outcome)));
+    }
+    if !fix.undone.is_empty() {
+        checks.push(check("undo succeeds", succeeded(outcome, "undo.code")));
+        checks.push(check("undo restores", succeeded(outcome, "undone")));
+    }
+    checks
+}
+
+/// Whether the shell that wrote this code did.
+fn succeeded(outcome: &Outcome, name: &str) -> Result<()> {
+    let code = outcome.number(name)?;
+    let said = outcome.text(&format!("{}.txt", name.trim_end_matches(".code")));
+    let said = said.unwrap_or_default();
+    ensure!(code == 0, "{name}: exit code {code}; {}", said.trim());
+    Ok(())
+}
+
+fn state(expect: &Expect, outcome: &Outcome) -> Result<()> {
+    let state = outcome.state();
+    ensure!(
+        expect.state.iter().any(|wanted| wanted == state),
+        "{state:?} instead of {}; found {}",
+        expect.state.join(" or "),
+        outcome.findings().join(", ")
+    );
+    Ok(())
+}
+
+/// The exit code is what the state says.
+fn exit(outcome: &Outcome) -> Result<()> {
+    let wanted = match outcome.state() {
+        "healthy" => 0,
+        "cause-found" | "symptoms-only" => 1,
+        "blind" => 3,
+        other => bail!("{other:?} is no state"),
+    };
+    let code = outcome.number("code")?;
+    ensure!(
+        code == wanted,
+        "{code} instead of {wanted}, of {}",
+        outcome.state()
+    );
+    Ok(())
+}
+
+fn root(expect: &Expect, outcome: &Outcome) -> Result<()> {
+    let root = outcome.root();
+    let is_cause = outcome.state() == "cause-found";
+    match expect.root.as_str() {
+        "" => ensure!(!is_cause, "{root} is blamed, and nobody is at fault"),
+        wanted => ensure!(fits(wanted, root), "{root:?} instead of {wanted}"),
+    }
+    Ok(())
+}
+
+fn chain(expect: &Expect, outcome: &Outcome) -> Result<()> {
+    let chain = outcome.chain();
+    let mut rest = chain.iter();
+    for wanted in &expect.chain {
+        let found = rest.any(|id| fits(wanted, id));
+        ensure!(found, "no {wanted} in its place in {}", chain.join(" -> "));
+    }
+    let roots = outcome.roots();
+    for wanted in &expect.roots {
+        let found = roots.iter().any(|root| fits(wanted, root));
+        ensure!(found, "no chain begins with {wanted}: {}", roots.join(", "));
+    }
+    Ok(())
+}
+
+fn others(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
+    let known = |id: &&str| {
+        let mut patterns = expect.chain.iter().chain(&expect.roots).chain(&expect.also);
+        SYMPTOMS.iter().any(|code| id.starts_with(code))
+            || machine.is_of_others(id)
+            || fits(&expect.root, id)
+            || patterns.any(|pattern| fits(pattern, id))
+    };
+    let findings = outcome.findings();
+    let others: Vec<&str> = findings.into_iter().filter(|id| !known(id)).collect();
+    ensure!(others.is_empty(), "{}", others.join(", "));
+    Ok(())
+}
+
+fn in_time(outcome: &Outcome) -> Result<()> {
+    let seconds = outcome.seconds_to_verdict()?;
+    ensure!(seconds <= MAX_SECONDS, "it took {seconds:.0} s");
+    Ok(())
+}
+
+fn freed(fix: &Fix, outcome: &Outcome) -> Result<()> {
+    let code = outcome.number("fix.code")?;
+    ensure!(
+        (0..=1).contains(&code),
+        "exit code {code}: {}",
+        outcome.text("fix.txt").unwrap_or_default().trim()
+    );
+    let report = outcome.json("fix.json")?;
+    // A plan with nothing in it is not carried out: what was there is what is left.
+    let key = match report["applied"].as_bool() {
+        Some(true) => "after",
+        _ => "before",
+    };
+    let after = report[key].as_u64();
+    match after {
+        Some(after) if after <= fix.left => Ok(()),
+        Some(after) => bail!("{after} are left, at most {} may", fix.left),
+        None => bail!("the report does not say how many are left"),
+    }
+}
+
+fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
+    let again = outcome.json("verify.json")?;
+    let still: Vec<&str> = ids(&again)
+        .into_iter()
+        .filter(|id| fits(&expect.root, id))
+        .collect();
+    ensure!(still.is_empty(), "it still says {}", still.join(", "));
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The shell script that plays a scenario: the same in namespaces and in guests.
+
+use std::fmt::Write as _;
+
+use crate::scenario::{Engine, Fix, Scenario};
+
+const PRELUDE: &str = include_str!("script/prelude.sh");
+
+/// Where the job puts what is brought back.
+pub const OUT: &str = "out";
+
+/// The script of one scenario.
+pub fn script(scenario: &Scenario) -> String {
+    let mut text = format!("{PRELUDE}\n");
+    for (name, unit) in &scenario.units {
+        // A here-document takes any text but its own end.
+        let _ = write!(
+            text,
+            "cat > /usr/local/lib/systemd/system/{name} <<'END_OF_UNIT'\n{unit}\nEND_OF_UNIT\n"
+        );
+    }
+    text += "systemctl daemon-reload\n";
+    match scenario.engine {
+        Some(Engine::Docker) => text += "engine docker\n",
+        Some(Engine::Containerd) => text += "engine containerd\n",
+        None => (),
+    }
+    let _ = write!(
+        text,
+        "say 'making the trouble'\nmark setup\n{}\nmark ready\n\
+         say 'watching for {} s'\n",
+        scenario.setup, scenario.watch_seconds
+    );
+    if !scenario.meanwhile.is_empty() {
+        let _ = write!(text, "({}\n) & beside=$!\n", scenario.meanwhile);
+    }
+    let _ = writeln!(text, "judge {}", scenario.watch_seconds);
+    if !scenario.meanwhile.is_empty() {
+        text += "wait $beside\n";
+    }
+    let _ = write!(
+        text,
+        "holds happened <<'END_OF_PROOF'\n{}\nEND_OF_PROOF\n",
+        scenario.happened
+    );
+    if let Some(fix) = &scenario.fix {
+        text += &fixing(fix);
+    }
+    let _ = write!(
+        text,
+        "say 'ending it'\n{}\nend_engine\nmark end\n",
+        scenario.end
+    );
+    text
+}
+
+fn fixing(fix: &Fix) -> String {
+    let mut text = format!(
+        "say \"sexton fix {0} --apply\"\nfix {0}\nholds fixed <<'END_OF_PROOF'\n{1}\nEND_OF_PROOF\n",
+        fix.args, fix.holds
+    );
+    if fix.verify {
+        text += "say 'judging again'\nverify\n";
+    }
+    if !fix.undone.is_empty() {
+        let _ = write!(
+            text,
+            "say 'sexton fix --undo'\nundo\nholds undone <<'END_OF_PROOF'\n{}\nEND_OF_PROOF\n",
+            fix.undone
+        );
+    }
+    text
+}

@@ -1,0 +1,131 @@
+//! `cargo xtask lab`: real trouble with a known truth, on real systems, and sexton held to it.
+//!
+//! A scenario is one file in `lab/scenarios`. It is played in a real systemd in namespaces of
+//! this machine, which takes seconds, or in a Debian guest with another kernel and cgroup
+//! version, under emulation. What comes of it lies in `target/lab/SCENARIO-KERNEL-CGROUP`.
+
+mod card;
+mod console;
+mod guest;
+mod image;
+mod matrix;
+mod page;
+mod place;
+mod play;
+mod test;
+
+pub(crate) use test::test;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use sexton_lab::scenario::Scenario;
+
+use crate::{setup, workspace};
+use place::Place;
+
+#[derive(Subcommand)]
+pub(crate) enum Lab {
+    /// List scenarios and the machines that play them
+    List,
+    /// Play one scenario, and hold what sexton says and does against the truth
+    Run {
+        /// Its name
+        scenario: String,
+        #[command(flatten)]
+        machine: Machine,
+    },
+    /// Play all scenarios on all machines, and write docs/matrix.md
+    Matrix {
+        /// Only the machines with this kernel, `here` for this one; may be repeated
+        #[arg(long)]
+        kernel: Vec<String>,
+        /// Only these scenarios; may be repeated
+        #[arg(long)]
+        scenario: Vec<String>,
+        /// Play nothing; write the page from what was played before
+        #[arg(long)]
+        write_only: bool,
+    },
+    /// A shell in a guest, with sexton in /job; leaving it powers the guest off
+    Shell {
+        #[command(flatten)]
+        machine: Machine,
+    },
+    /// Boot a guest and leave it running; `shell` enters it
+    Up {
+        #[command(flatten)]
+        machine: Machine,
+    },
+}
+
+/// Which machine.
+#[derive(Args)]
+pub(crate) struct Machine {
+    /// The kernel: `here` for namespaces of this machine, or that of a guest, such as 6.1
+    #[arg(long)]
+    kernel: Option<String>,
+    /// The cgroup version, where a kernel has both
+    #[arg(long)]
+    cgroup: Option<crate::guest::Cgroup>,
+}
+
+/// All that was ever made or played.
+fn folder() -> PathBuf {
+    workspace::target_dir().join("lab")
+}
+
+fn scenarios() -> Result<Vec<Scenario>> {
+    Scenario::all(&workspace::root().join("lab/scenarios"))
+}
+
+fn scenario(name: &str) -> Result<Scenario> {
+    let mut all = scenarios()?.into_iter();
+    all.find(|scenario| scenario.name == name)
+        .with_context(|| format!("no scenario is called {name}; `cargo xtask lab list` lists them"))
+}
+
+pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
+    match command {
+        Lab::List => list(),
+        Lab::Run {
+            scenario: name,
+            machine,
+        } => {
+            let scenario = scenario(name)?;
+            let place = Place::chosen(machine.kernel.as_deref(), machine.cgroup)?;
+            setup::install_missing(setup::For::Guests)?;
+            let stage = play::Stage::open()?;
+            let card = stage.play(&scenario, &place)?;
+            card.show();
+            Ok(match card.is_good() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            })
+        }
+        Lab::Matrix {
+            kernel,
+            scenario,
+            write_only,
+        } => matrix::matrix(kernel, scenario, *write_only),
+        Lab::Shell { machine } => {
+            console::shell(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
+        }
+        Lab::Up { machine } => {
+            console::up(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
+        }
+    }
+}
+
+fn list() -> Result<ExitCode> {
+    for scenario in scenarios()? {
+        println!("{:24} {}", scenario.name, scenario.title);
+    }
+    println!();
+    for place in Place::all() {
+        println!("{:24} {}", place.name(), place.describe());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,220 @@
+//! Boots a guest with systemd, an engine for containers, the chosen kernel and cgroup version.
+//!
+//! Its first disk is the tree that is also booted in namespaces, the second one the job. The
+//! serial port is its console; lines of the job that begin with a mark tell how far it is.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use sexton_lab::job;
+use sexton_lab::script::OUT;
+
+use super::image;
+use crate::guest::{Cell, Cgroup, parts};
+use crate::{command, workspace};
+
+/// A guest that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Docker wants the first, a network of its own the second.
+const MODULES: &[&str] = &["overlay", "veth"];
+
+/// What tells the lines of a job among those of the kernel.
+const MARK: &str = "lab: ";
+
+const INIT: &str = include_str!("init.sh");
+
+/// Emulation only: it works on every machine, and the same everywhere.
+const OPTIONS: &[&str] = &[
+    "-accel",
+    "tcg,thread=multi",
+    "-machine",
+    "q35",
+    "-cpu",
+    "max",
+    "-smp",
+    "2",
+    "-m",
+    "2G",
+    "-nodefaults",
+    "-no-reboot",
+    "-display",
+    "none",
+    "-device",
+    "nvme,id=disks,serial=lab",
+    "-device",
+    "nvme-ns,drive=root,bus=disks,nsid=1",
+    "-device",
+    "nvme-ns,drive=job,bus=disks,nsid=2",
+];
+
+/// What all guests are made of; nothing is fetched before one is wanted.
+pub(super) struct Guests {
+    tree: PathBuf,
+    store: OnceCell<parts::Store>,
+}
+
+/// Ends the emulator when we return early.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Guests {
+    pub(super) fn new(tree: &Path) -> Guests {
+        Guests {
+            tree: tree.to_owned(),
+            store: OnceCell::new(),
+        }
+    }
+
+    fn store(&self) -> Result<&parts::Store> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        ensure!(std::env::consts::ARCH == "x86_64", "guests are x86_64 only");
+        let store = parts::Store::open(&workspace::target_dir().join("guest"))?;
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    /// Plays a job, and brings its output into the folder, also when it failed.
+    pub(super) fn play(
+        &self,
+        cell: &Cell,
+        sexton: &Path,
+        script: &str,
+        folder: &Path,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let console = folder.join("console");
+        let serial = format!("file:{}", console.display());
+        let disks = self.disks(cell, sexton, &[], script, folder)?;
+        let mut qemu = self.command(cell, &disks, &serial)?;
+        let mut running = Running(
+            qemu.stdin(Stdio::null())
+                .spawn()
+                .context("cannot start the emulator")?,
+        );
+        let ended = wait(&mut running.0, &console, tell);
+        drop(running);
+        let brought = image::bring_back(&disks.job, OUT, folder);
+        let done = image::bring_back(&disks.job, job::DONE, folder);
+        disks.remove();
+        ended.and(brought)?;
+        done.context("the job failed: the console and out/journal.txt say why")
+    }
+
+    /// Makes the disks of one run.
+    pub(super) fn disks(
+        &self,
+        cell: &Cell,
+        sexton: &Path,
+        units: &[(&str, &str)],
+        script: &str,
+        folder: &Path,
+    ) -> Result<Disks> {
+        let place = folder.join("job");
+        fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
+        let sexton = sexton.to_str().context("a plain path")?;
+        job::furnish(&place, units, &[sexton], script)?;
+        let init = place.join("init");
+        fs::write(&init, INIT).with_context(|| format!("cannot write {}", init.display()))?;
+        let modules = self.store()?.modules(cell.kernel(), MODULES)?;
+        let mut copy = Command::new("cp");
+        command::output(copy.arg("-r").arg(&modules).arg(place.join("modules")))?;
+        let disks = Disks {
+            root: folder.join("root.qcow2"),
+            job: folder.join("job.ext4"),
+        };
+        image::job(&disks.job, &place)?;
+        fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
+        image::overlay(&image::root(&self.tree)?, &disks.root)?;
+        Ok(disks)
+    }
+
+    /// The emulator with these disks; the serial port leads to `serial`.
+    pub(super) fn command(&self, cell: &Cell, disks: &Disks, serial: &str) -> Result<Command> {
+        let store = self.store()?;
+        let mut qemu = store.qemu()?.command();
+        qemu.args(OPTIONS)
+            .arg("-kernel")
+            .arg(store.kernel(cell.kernel())?)
+            .args(["-append", &command_line(cell.cgroup()), "-serial", serial])
+            .arg("-drive")
+            .arg(drive(&disks.root, "qcow2", "root"))
+            .arg("-drive")
+            .arg(drive(&disks.job, "raw", "job"));
+        Ok(qemu)
+    }
+}
+
+/// The disks of one run.
+pub(super) struct Disks {
+    pub(super) root: PathBuf,
+    pub(super) job: PathBuf,
+}
+
+impl Disks {
+    /// What was on them is brought back, or of no use.
+    pub(super) fn remove(&self) {
+        for disk in [&self.root, &self.job] {
+            fs::remove_file(disk).ok();
+        }
+    }
+}
+
+fn drive(file: &Path, format: &str, id: &str) -> String {
+    format!(
+        "file={},format={format},if=none,id={id},cache=unsafe",
+        file.display()
+    )
+}
+
+/// Debian's kernels turn AppArmor on, and then Docker wants its tools.
+fn command_line(cgroup: Cgroup) -> String {
+    let hierarchy = match cgroup {
+        Cgroup::V1 => {
+            "systemd.unified_cgroup_hierarchy=0 systemd.legacy_systemd_cgroup_controller=1"
+        }
+        Cgroup::V2 => "systemd.unified_cgroup_hierarchy=1",
+    };
+    let init = image::INIT_PATH;
+    format!(
+        "root=/dev/nvme0n1 rootfstype=ext4 rw init={init} console=ttyS0 quiet panic=-1 \
+         apparmor=0 systemd.show_status=0 {hierarchy}"
+    )
+}
+
+/// Tells the job's lines as they come, until the guest has powered off.
+fn wait(child: &mut Child, console: &Path, tell: &mut dyn FnMut(&str)) -> Result<()> {
+    let start = Instant::now();
+    let mut n_told = 0;
+    loop {
+        let status = child.try_wait().context("cannot wait for the emulator")?;
+        let bytes = fs::read(console).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .filter_map(|line| line.trim_end().strip_prefix(MARK))
+            .collect();
+        lines.iter().skip(n_told).for_each(|line| tell(line));
+        n_told = lines.len();
+        match status {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => bail!("the emulator ended with {status}"),
+            None if start.elapsed() > LIMIT => {
+                bail!("the guest did not power off within {} s", LIMIT.as_secs())
+            }
+            None => std::thread::sleep(Duration::from_millis(200)),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Disks of guests: the root, made once for each recipe, and the one with the job, made for
+//! each run and read back afterwards. No mount is needed for either.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::play::fingerprint;
+use crate::command;
+
+/// What the kernel starts: the disk of the job says what comes next.
+const INIT: &str = "#!/bin/sh\nmount -t ext4 /dev/nvme0n2 /job\nexec /bin/sh -e /job/init\n";
+
+/// Where that lies on the root.
+pub(super) const INIT_PATH: &str = "/sbin/lab-init";
+
+/// Room beside what is on it; files of disks are sparse, so what is free costs nothing.
+const ROOT_BYTES: u64 = 4 << 30;
+const JOB_BYTES: u64 = 1 << 30;
+
+/// Without a journal what `sync` wrote can be read although nobody unmounted it.
+const MKE2FS: &[&str] = &[
+    "-q",
+    "-F",
+    "-t",
+    "ext4",
+    "-O",
+    "^has_journal,^metadata_csum",
+    "-E",
+    "lazy_itable_init=1",
+];
+
+/// The disk with this tree, made if there is none of this recipe.
+pub(super) fn root(tree: &Path) -> Result<PathBuf> {
+    let name = tree.file_name().unwrap_or_default().to_string_lossy();
+    let recipe = format!("{name}\n{INIT}\n{INIT_PATH}\n{ROOT_BYTES}\n{MKE2FS:?}");
+    let folder = super::folder().join("images");
+    let disk = folder.join(format!("root-{:016x}.ext4", fingerprint(recipe.as_bytes())));
+    if disk.is_file() {
+        return Ok(disk);
+    }
+    eprintln!("lab: making the disk of guests, once for each recipe");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let partial = folder.join("partial.ext4");
+    filesystem(&partial, ROOT_BYTES, tree)?;
+    let init = folder.join("init");
+    fs::write(&init, INIT).with_context(|| format!("cannot write {}", init.display()))?;
+    let add = [
+        format!("write {} {INIT_PATH}", init.display()),
+        format!("set_inode_field {INIT_PATH} mode 0100755"),
+        "mkdir /job".to_owned(),
+    ];
+    for request in add {
+        debugfs(&partial, &["-w"], &request)?;
+    }
+    // Only a complete disk gets the name, and those of older recipes go.
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with("root-") {
+            fs::remove_file(entry.path()).ok();
+        }
+    }
+    fs::rename(&partial, &disk).with_context(|| format!("cannot create {}", disk.display()))?;
+    Ok(disk)
+}
+
+/// A disk with this folder, which becomes `/job`.
+pub(super) fn job(disk: &Path, folder: &Path) -> Result<()> {
+    filesystem(disk, JOB_BYTES, folder)
+}
+
+/// Brings a file or folder of a disk into a folder here.
+pub(super) fn bring_back(disk: &Path, name: &str, folder: &Path) -> Result<()> {
+    let from = format!("rdump /{name} {}", folder.display());
+    debugfs(disk, &[], &from)?;
+    ensure!(folder.join(name).exists(), "the guest left no {name}");
+    Ok(())
+}
+
+/// What a run writes goes into a file beside the disk, and is thrown away.
+pub(super) fn overlay(disk: &Path, overlay: &Path) -> Result<()> {
+    let mut create = Command::new("qemu-img");
+    create.args(["create", "-q", "-f", "qcow2", "-F", "raw", "-b"]);
+    command::output(create.arg(disk).arg(overlay))?;
+    Ok(())
+}
+
+fn filesystem(disk: &Path, bytes: u64, folder: &Path) -> Result<()> {
+    let file =
+        fs::File::create(disk).with_context(|| format!("cannot create {}", disk.display()))?;
+    file.set_len(bytes)
+        .with_context(|| format!("cannot size {}", disk.display()))?;
+    let mut mke2fs = tool("mke2fs")?;
+    command::output(mke2fs.args(MKE2FS).arg("-d").arg(folder).arg(disk))?;
+    Ok(())
+}
+
+/// It tells of what goes wrong, and ends well all the same: whoever asks looks at what came.
+fn debugfs(disk: &Path, options: &[&str], request: &str) -> Result<()> {
+    let mut debugfs = tool("debugfs")?;
+    command::output(debugfs.args(options).args(["-R", request]).arg(disk))?;
+    Ok(())
+}
+
+fn tool(name: &str) -> Result<Command> {
+    let path = command::find(name)
+        .with_context(|| format!("there is no {name}: apt-get install e2fsprogs"))?;
+    Ok(Command::new(path))
+}

@@ -1,0 +1,80 @@
+//! `cargo xtask lab matrix`: every scenario on every machine. What was played before with
+//! the same binary and recipe is not played again, so that it can be ended at any time.
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, ensure};
+use sexton_lab::scenario::Scenario;
+
+use super::card::Card;
+use super::page;
+use super::place::Place;
+use super::play::Stage;
+use crate::{setup, workspace};
+
+/// A machine that the table leaves out unless it is asked for by name.
+const LEFT_OUT: &str = "5.10-v2";
+
+pub(super) fn matrix(kernels: &[String], names: &[String], write_only: bool) -> Result<ExitCode> {
+    let scenarios = super::scenarios()?;
+    for name in names {
+        super::scenario(name)?;
+    }
+    let places = Place::all();
+    let known = |kernel: &&String| places.iter().any(|place| place.kernel() == *kernel);
+    if let Some(kernel) = kernels.iter().find(|kernel| !known(kernel)) {
+        anyhow::bail!("no machine has kernel {kernel}; `cargo xtask lab list` lists them");
+    }
+    if !write_only {
+        let is_wanted =
+            |place: &&Place| kernels.is_empty() || kernels.iter().any(|k| k == place.kernel());
+        let places = places.iter().filter(is_wanted).filter(is_shown);
+        let scenarios = scenarios
+            .iter()
+            .filter(|scenario| names.is_empty() || names.contains(&scenario.name));
+        play(&places.collect::<Vec<_>>(), &scenarios.collect::<Vec<_>>())?;
+    }
+    write(&scenarios, &places)
+}
+
+fn is_shown(place: &&Place) -> bool {
+    place.name() != LEFT_OUT
+}
+
+fn play(places: &[&Place], scenarios: &[&Scenario]) -> Result<()> {
+    setup::install_missing(setup::For::Guests)?;
+    let stage = Stage::open()?;
+    for place in places {
+        for scenario in scenarios {
+            let key = stage.key(scenario);
+            let before = Card::read(&Stage::folder(scenario, place));
+            if before.is_some_and(|card| card.key == key) {
+                println!("lab {} {}: played before", scenario.name, place.name());
+                continue;
+            }
+            stage.play(scenario, place)?.show();
+        }
+    }
+    Ok(())
+}
+
+/// Writes the page from all that was ever played.
+fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
+    let places: Vec<&Place> = places.iter().filter(is_shown).collect();
+    let mut cards = Vec::new();
+    for scenario in scenarios {
+        for place in &places {
+            cards.extend(Card::read(&Stage::folder(scenario, place)));
+        }
+    }
+    ensure!(!cards.is_empty(), "nothing was played yet");
+    let names: Vec<String> = places.iter().map(|place| place.name()).collect();
+    let page = workspace::root().join("docs/matrix.md");
+    std::fs::write(&page, page::page(scenarios, &names, &cards))
+        .with_context(|| format!("cannot write {}", page.display()))?;
+    println!("written: {}", page.display());
+    Ok(match cards.iter().all(Card::is_good) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
