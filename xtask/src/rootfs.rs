@@ -15,10 +15,19 @@ use crate::{command, workspace};
 /// Beside systemd and the bus: what the tests' own programs are linked with, container
 /// runtimes, what to fill an image with, and what speaks HTTP/2 to them.
 const PACKAGES: &str =
-    "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl";
+    "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl,podman";
 
 /// Tests that want these start them.
-const NOT_AT_BOOT: [&str; 3] = ["docker.service", "docker.socket", "containerd.service"];
+const NOT_AT_BOOT: [&str; 8] = [
+    "docker.service",
+    "docker.socket",
+    "containerd.service",
+    "podman.service",
+    "podman.socket",
+    "podman-auto-update.service",
+    "podman-auto-update.timer",
+    "podman-restart.service",
+];
 
 /// For a machine that is no release of Debian.
 const SUITE: &str = "bookworm";
