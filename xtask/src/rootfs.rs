@@ -16,14 +16,19 @@ use crate::{command, workspace};
 /// runtimes, what to fill an image with, what speaks HTTP/2 to them; and what the lab has
 /// trouble made with: jobs, networks, modules of the kernel, sessions.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl,\
-     cron,iproute2,kmod,libpam-systemd";
+     cron,iproute2,kmod,libpam-systemd,podman";
 
 /// Tests that want these start them.
-const NOT_AT_BOOT: [&str; 4] = [
+const NOT_AT_BOOT: [&str; 9] = [
     "docker.service",
     "docker.socket",
     "containerd.service",
     "cron.service",
+    "podman.service",
+    "podman.socket",
+    "podman-auto-update.service",
+    "podman-auto-update.timer",
+    "podman-restart.service",
 ];
 
 /// For a machine that is no release of Debian.

@@ -1,8 +1,9 @@
 //! Sensors at work, each on a thread of its own.
 
+mod basket;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,10 +18,10 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_sensors::{Sensor, SensorSpec};
 
 use crate::clock::ClockWatch;
+use basket::{Basket, Haul};
 
-/// Batches that may wait to be collected. A collector that falls behind slows the
-/// sensors down; it never makes them fill memory.
-const WAITING: usize = 64;
+/// A sensor that is held up for longer because nobody collects says so.
+const HELD_UP: Duration = Duration::from_secs(1);
 
 /// How long a sensor may take to get ready, if its polls may not take longer.
 ///
@@ -53,18 +54,11 @@ impl Member {
 /// Sensors at work.
 pub struct Crew {
     posts: Vec<Post>,
-    hauls: Receiver<Haul>,
+    basket: Arc<Basket>,
     /// Samples of stacks that were not taken yet; `None` when nobody wants any.
     stacks: Option<Vec<StackBatch>>,
     stop: Arc<Stop>,
     clock: ClockWatch,
-}
-
-/// What one poll of a sensor has brought.
-#[derive(Default)]
-struct Haul {
-    records: Vec<Record>,
-    stacks: Vec<StackBatch>,
 }
 
 /// One sensor's place in the crew.
@@ -72,21 +66,22 @@ struct Post {
     spec: &'static SensorSpec,
     stopwatch: Arc<Stopwatch>,
     late: bool,
-    thread: JoinHandle<()>,
+    /// None when there could be no thread for it, which it has said.
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Crew {
     /// Puts these sensors to work.
     pub fn start(host: &Arc<Host>, members: &[Member]) -> Self {
         let stop = Arc::new(Stop::default());
-        let (send, hauls) = sync_channel(WAITING);
+        let basket = Arc::new(Basket::default());
         let posts = members
             .iter()
-            .map(|member| post(*member, host, &send, &stop))
+            .map(|member| post(*member, host, &basket, &stop))
             .collect();
         Self {
             posts,
-            hauls,
+            basket,
             stacks: None,
             stop,
             clock: ClockWatch::default(),
@@ -107,17 +102,8 @@ impl Crew {
     pub fn collect(&mut self, time: Duration) -> Vec<Record> {
         let until = Instant::now() + time;
         let mut collected = self.clock.look(clock::now(), clock::wall_ns());
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.hauls.recv_timeout(left) {
-                Ok(haul) => collected.extend(land(haul, &mut self.stacks)),
-                Err(RecvTimeoutError::Timeout) => break,
-                // All have been benched; there is nothing to wait for.
-                Err(RecvTimeoutError::Disconnected) => {
-                    thread::sleep(left);
-                    break;
-                }
-            }
+        while Instant::now() < until {
+            collected.extend(land(self.basket.take(until), &mut self.stacks));
         }
         collected.extend(self.late_ones());
         collected
@@ -133,13 +119,12 @@ impl Crew {
         self.stop.set();
         let until = Instant::now() + FAREWELL;
         let mut left = Vec::new();
-        while Instant::now() < until && self.posts.iter().any(|post| !post.thread.is_finished()) {
-            let haul = self.hauls.recv_timeout(Duration::from_millis(20));
-            left.extend(land(haul.unwrap_or_default(), &mut self.stacks));
+        let is_at_work = |post: &Post| post.thread.as_ref().is_some_and(|it| !it.is_finished());
+        while Instant::now() < until && self.posts.iter().any(is_at_work) {
+            let soon = Instant::now() + Duration::from_millis(20);
+            left.extend(land(self.basket.take(soon), &mut self.stacks));
         }
-        for haul in self.hauls.try_iter() {
-            left.extend(land(haul, &mut self.stacks));
-        }
+        left.extend(land(self.basket.take(Instant::now()), &mut self.stacks));
         let stacks = self.take_stacks();
         (left, stacks)
     }
@@ -165,6 +150,13 @@ impl Crew {
     }
 }
 
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.stop.set();
+        self.basket.close();
+    }
+}
+
 impl std::fmt::Debug for Crew {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.posts.iter().map(|post| post.spec.name).collect();
@@ -186,8 +178,7 @@ impl Stopwatch {
     fn start(&self, limit: Duration) {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.limit_ns.store(limit_ns, Ordering::Relaxed);
-        self.since_ns
-            .store(clock::now().as_ns(), Ordering::Release);
+        self.since_ns.store(clock::now().as_ns(), Ordering::Release);
     }
 
     fn stop(&self) {
@@ -232,27 +223,40 @@ impl Stop {
 }
 
 /// Puts samples of stacks aside, if anyone wants them.
-fn land(haul: Haul, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
-    if let Some(kept) = stacks {
-        kept.extend(haul.stacks);
+fn land(hauls: Vec<Haul>, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
+    let mut records = Vec::new();
+    for haul in hauls {
+        records.extend(haul.records);
+        if let Some(kept) = stacks {
+            kept.extend(haul.stacks);
+        }
     }
-    haul.records
+    records
 }
 
-fn post(member: Member, host: &Arc<Host>, send: &SyncSender<Haul>, stop: &Arc<Stop>) -> Post {
+fn post(member: Member, host: &Arc<Host>, basket: &Arc<Basket>, stop: &Arc<Stop>) -> Post {
+    let name = member.spec.name;
     let stopwatch = Arc::new(Stopwatch::default());
     let shift = Shift {
         member,
         host: Arc::clone(host),
-        send: send.clone(),
+        basket: Arc::clone(basket),
         stop: Arc::clone(stop),
         stopwatch: Arc::clone(&stopwatch),
     };
+    let thread = thread::Builder::new().name(name.into());
+    let thread = thread.spawn(move || shift.work());
+    let thread = thread.inspect_err(|error| {
+        let text = format!("there is no thread for sensor {name}: {error}");
+        let records = gap(name, clock::now(), Gap::new(name, Why::Unsupported, text));
+        let stacks = Vec::new();
+        basket.put(Haul { records, stacks });
+    });
     Post {
         spec: member.spec,
         stopwatch,
         late: false,
-        thread: thread::spawn(move || shift.work()),
+        thread: thread.ok(),
     }
 }
 
@@ -260,7 +264,7 @@ fn post(member: Member, host: &Arc<Host>, send: &SyncSender<Haul>, stop: &Arc<St
 struct Shift {
     member: Member,
     host: Arc<Host>,
-    send: SyncSender<Haul>,
+    basket: Arc<Basket>,
     stop: Arc<Stop>,
     stopwatch: Arc<Stopwatch>,
 }
@@ -276,7 +280,7 @@ impl Shift {
         let mut next = Instant::now();
         while !self.stop.is_set() {
             match self.poll(sensor.as_mut()) {
-                Ok(haul) => self.send(haul),
+                Ok(haul) => self.hand_over(haul),
                 // Benched: a sensor that panicked is in no known state.
                 Err(why) => return self.tell(gap(name, clock::now(), why)),
             }
@@ -313,15 +317,23 @@ impl Shift {
     }
 
     fn tell(&self, records: Vec<Record>) {
-        self.send(Haul {
+        self.hand_over(Haul {
             records,
             stacks: Vec::new(),
         });
     }
 
-    fn send(&self, haul: Haul) {
-        // Nobody collects any more: the work is over.
-        self.send.send(haul).ok();
+    fn hand_over(&self, haul: Haul) {
+        let name = self.member.spec.name;
+        let waited = self.basket.put(haul);
+        if waited >= HELD_UP {
+            let text = format!(
+                "nobody took what sensor {name} saw for {waited:.1?}; it did not look meanwhile"
+            );
+            let records = gap(name, clock::now(), Gap::new(name, Why::Overrun, text));
+            let stacks = Vec::new();
+            self.basket.put(Haul { records, stacks });
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
 
-use libbpf_rs::{OpenObject, PrintLevel};
+use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramMut};
 
 use crate::LoadError;
 
@@ -76,12 +76,25 @@ impl<S> Drop for Loaded<S> {
     }
 }
 
+/// Attaches the parts of a program where they say they belong, in this order.
+pub(crate) fn attach<'part>(
+    program: Program,
+    parts: impl IntoIterator<Item = &'part ProgramMut<'static>>,
+) -> Result<Vec<Link>, LoadError> {
+    listen();
+    let links = parts.into_iter().map(|part| {
+        let link = part.attach();
+        link.map_err(|source| LoadError::of(program, source, &heard()))
+    });
+    links.collect()
+}
+
 thread_local! {
     static SAID: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Has libbpf's warnings kept for the error message instead of printed.
-pub(crate) fn listen() {
+fn listen() {
     SAID.with_borrow_mut(String::clear);
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, line| {
         SAID.with_borrow_mut(|said| said.push_str(&line));

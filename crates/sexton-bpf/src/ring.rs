@@ -4,6 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 
+use crate::LoadError;
+use crate::loaded::{Program, heard};
+
 /// Events that are taken out of the ring at once: bounds the memory of a drain.
 const BATCH: usize = 256;
 
@@ -56,6 +59,27 @@ impl Ring {
             ring: builder.build()?,
             taken,
         })
+    }
+
+    /// Reads from a map of this program.
+    pub(crate) fn of(program: Program, map: &dyn MapCore) -> Result<Self, LoadError> {
+        Self::new(map).map_err(|source| LoadError::of(program, source, &heard()))
+    }
+
+    /// Hands over what is in the ring as what `read` makes of it; returns of how many it
+    /// could make nothing.
+    pub(crate) fn drain_as<E>(
+        &mut self,
+        limit: usize,
+        read: fn(&[u8]) -> Option<E>,
+        mut take: impl FnMut(E),
+    ) -> u64 {
+        let mut malformed = 0;
+        self.drain(limit, |bytes| match read(bytes) {
+            Some(event) => take(event),
+            None => malformed += 1,
+        });
+        malformed
     }
 
     /// Hands over what is in the ring, oldest first, but not many more than `limit`: who

@@ -40,14 +40,25 @@ impl Hog {
     /// Starts the helper `core_hog` on a core, above all ordinary tasks. Below one second,
     /// because the scheduler takes a core away from such a task after 0.95 s.
     pub fn start(core_hog: &str, cpu: u32, time: Duration) -> Result<Self> {
+        Self::start_at(50, core_hog, cpu, time)
+    }
+
+    /// The same, at this priority: the higher one runs first.
+    pub fn start_at(priority: u8, core_hog: &str, cpu: u32, time: Duration) -> Result<Self> {
         ensure!(time < Duration::from_millis(900), "it would be throttled");
+        let (cpu, priority) = (cpu.to_string(), priority.to_string());
         let child = Command::new("taskset")
-            .args(["-c", &cpu.to_string(), "chrt", "-f", "50", core_hog, "hold"])
+            .args(["-c", &cpu, "chrt", "-f", &priority, core_hog, "hold"])
             .arg(time.as_millis().to_string())
             .stdin(Stdio::null())
             .spawn()
             .context("cannot start taskset")?;
         Ok(Self { child })
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for its end.

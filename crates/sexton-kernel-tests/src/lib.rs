@@ -13,6 +13,7 @@ pub mod page;
 pub mod require;
 pub mod scenario;
 pub mod sexton;
+pub mod slow_disk;
 pub mod spinner;
 pub mod watching;
 

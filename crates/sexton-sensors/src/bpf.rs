@@ -5,7 +5,9 @@ use sexton_bpf::LoadError;
 use sexton_host::Host;
 use sexton_host::capabilities::Capabilities;
 use sexton_model::gap::{Gap, Why};
+use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
+use sexton_model::subject::Subject;
 
 /// Capabilities that loading a program needs.
 const NEEDS: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
@@ -54,6 +56,14 @@ pub(crate) fn not_running(sensor: &'static str) -> Gap {
         Why::Unsupported,
         "this is not a running node, so its kernel cannot be asked",
     )
+}
+
+/// Tells of events that a program wrote and nobody can read.
+pub(crate) fn tell_malformed(sensor: &'static str, n: u64, out: &mut Sink) {
+    if n > 0 {
+        let text = format!("{n} events of the BPF program made no sense");
+        out.gap(&Subject::node(), Gap::new(sensor, Why::Bug, text));
+    }
 }
 
 /// Whether a program can be loaded here. `shows` is what it lets us see.

@@ -217,10 +217,7 @@ impl Cgroups {
             );
             out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
-        if malformed > 0 {
-            let text = format!("{malformed} events of the BPF program made no sense");
-            out.gap(&node, Gap::new(NAME, Why::Bug, text));
-        }
+        bpf::tell_malformed(NAME, malformed, out);
         let untracked = self.book.untracked() - self.n_untracked;
         self.n_untracked = self.book.untracked();
         if untracked > 0 {

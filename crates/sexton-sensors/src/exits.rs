@@ -124,10 +124,7 @@ impl Exits {
             );
             out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(new), text));
         }
-        if malformed > 0 {
-            let text = format!("{malformed} events of the BPF program made no sense");
-            out.gap(&Subject::node(), Gap::new(NAME, Why::Bug, text));
-        }
+        bpf::tell_malformed(NAME, malformed, out);
     }
 }
 

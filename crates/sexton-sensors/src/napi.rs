@@ -2,12 +2,14 @@
 //!
 //! Source: a BPF program on the softirq, scheduler and NAPI tracepoints. Its stamps are
 //! read without asking the core that is stuck. What holds a core is looked at by a timer
-//! on that core, five times a second while something has waited there for long.
+//! on that core, five times a second while something has waited there for long. The one who
+//! is named is the one that had the core longest during the wait.
 //! Blind to: work that waits inside a device; a core that came online after the start
 //! (its waits are timed, but not who holds it); a wake on its way to a core that has
 //! interrupts off.
 //! Overhead: `docs/overhead.md#napi`.
 
+mod holder;
 mod samples;
 mod stalls;
 
@@ -25,6 +27,7 @@ use sexton_model::subject::Subject;
 
 use crate::symbols::Symbols;
 use crate::{Sensor, SensorSpec, bpf, tasks};
+use holder::Holder;
 use samples::Samples;
 use stalls::{Ended, Stalls, Told, Wait, Waiter};
 
@@ -225,18 +228,23 @@ impl Napi {
             Told::Served(wait) => (wait, &fact::NAPI_SERVED),
         };
         let starved = matches!(told, Told::Starved(_));
-        let end_ns = wait.ended.map_or(out.now().as_ns(), |ended| ended.at_ns);
+        let ended = wait.ended.as_ref();
+        let end_ns = ended.map_or(out.now().as_ns(), |ended| ended.at_ns);
         let waited_ns = end_ns.saturating_sub(wait.since_ns);
         let mut details: Vec<Detail> = vec![
             ("what".into(), self.name(host, wait)),
             ("waited_ns".into(), waited_ns.to_string()),
         ];
-        if let Some(core) = cores.get(wait.cpu as usize) {
-            let holder = Holder::of(host, wait, core);
-            details.extend(holder.details());
-            if starved && let Some(frames) = holder.frames {
-                details.push(("stack".into(), self.stack(host, frames)));
-            }
+        let core = cores.get(wait.cpu as usize);
+        let holder = match ended {
+            Some(ended) => ended.holder.clone(),
+            None => core.and_then(|core| Holder::now(host, wait.since_ns, end_ns, core)),
+        };
+        details.extend(holder.iter().flat_map(Holder::details));
+        if let (true, Some(holder), Some(core)) = (starved, holder, core)
+            && let Some(frames) = holder.frames(&core.look, wait.since_ns..=end_ns)
+        {
+            details.push(("stack".into(), self.stack(host, frames)));
         }
         let at = Moment::from_ns(end_ns);
         out.event(at, &Subject::cpu(wait.cpu), fact, details);
@@ -272,61 +280,7 @@ fn wait_of(cpu: u32, served: &Served) -> Wait {
         since_ns: served.since_ns,
         ended: Some(Ended {
             at_ns: served.until_ns,
-            holder_pid: served.holder_pid,
-            holder_since_ns: served.holder_since_ns,
+            holder: Holder::of(&served.holder),
         }),
-    }
-}
-
-/// Who held the core during a wait.
-struct Holder<'core> {
-    pid: u32,
-    comm: Option<String>,
-    /// Since when it ran without a break, or since the wait began if it ran before that.
-    since_ns: Option<u64>,
-    /// Addresses, innermost first; none at all when it ran outside the kernel.
-    frames: Option<&'core [u64]>,
-}
-
-impl<'core> Holder<'core> {
-    /// The one that was looked at during the wait, or else the one that ran at its end.
-    fn of(host: &Host, wait: &Wait, core: &'core Core) -> Self {
-        let (pid, since_ns) = match wait.ended {
-            Some(ended) => (ended.holder_pid, ended.holder_since_ns),
-            None => (core.current_pid, core.current_since_ns),
-        };
-        // Nobody noted when it got the core, because nothing waited for it then.
-        let since_ns = if since_ns == 0 {
-            wait.since_ns
-        } else {
-            since_ns
-        };
-        let since_ns = (pid != 0).then_some(since_ns);
-        let look = &core.look;
-        let until_ns = wait.ended.map_or(u64::MAX, |ended| ended.at_ns);
-        let is_whole = look.version.is_multiple_of(2);
-        if is_whole && (wait.since_ns..=until_ns).contains(&look.at_ns) {
-            let n = (look.n_frames as usize).min(look.frames.len());
-            return Self {
-                pid: look.pid,
-                comm: Some(tasks::name_of(&look.comm)),
-                since_ns: since_ns.filter(|_| pid == look.pid),
-                frames: Some(&look.frames[..n]),
-            };
-        }
-        Self {
-            pid,
-            comm: tasks::comm(host, pid),
-            since_ns,
-            frames: None,
-        }
-    }
-
-    fn details(&self) -> Vec<Detail> {
-        let mut details: Vec<Detail> = vec![("holder_pid".into(), self.pid.to_string())];
-        details.extend(Some("holder_comm".into()).zip(self.comm.clone()));
-        let since_ns = self.since_ns.map(|since_ns| since_ns.to_string());
-        details.extend(Some("holder_since_ns".into()).zip(since_ns));
-        details
     }
 }

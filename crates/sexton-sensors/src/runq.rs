@@ -144,9 +144,9 @@ fn tell_waited(cpu: u32, waited: &Waited, fact: &'static Fact, out: &mut Sink) {
         ("pid".into(), waited.pid.to_string()),
         ("comm".into(), tasks::name_of(&waited.comm)),
         ("waited_ns".into(), length_ns(waited).to_string()),
-        ("holder_pid".into(), waited.holder_pid.to_string()),
-        ("holder_comm".into(), tasks::name_of(&waited.holder_comm)),
-        ("holder_ns".into(), waited.holder_ns.to_string()),
+        ("holder_pid".into(), waited.holder.pid.to_string()),
+        ("holder_comm".into(), tasks::name_of(&waited.holder.comm)),
+        ("holder_ns".into(), waited.holder.ns.to_string()),
     ];
     let at = Moment::from_ns(waited.until_ns);
     out.event(at, &Subject::cpu(cpu), fact, details);

@@ -3,6 +3,7 @@
 mod open;
 mod sealing;
 mod stacks;
+mod syncing;
 
 use std::fs::{self, File};
 use std::io;
@@ -23,8 +24,10 @@ use crate::stacks::StackWriter;
 use crate::wal::{self, Encoder};
 pub(crate) use open::{rename, write_whole};
 use sealing::Sealing;
+use syncing::Syncing;
 
-/// Power may fail as well as processes; this much may then be lost.
+/// Power may fail as well as processes; this much may then be lost, and what the disk takes
+/// to write it.
 const FSYNC_EVERY: Duration = Duration::from_secs(1);
 
 /// What has been kept so far, in records since this writer began.
@@ -65,10 +68,10 @@ pub struct BundleWriter {
     batch: Batch,
     raw_bytes: u64,
     n_kept: u64,
-    n_durable: u64,
     n_refused: u64,
     n_samples_refused: u64,
     last_fsync: Option<Moment>,
+    syncing: Syncing,
     sealing: Sealing,
     /// After `sealing`, which must have ended before another writer may begin.
     _lock: Lock,
@@ -110,7 +113,7 @@ impl BundleWriter {
     }
 
     /// Writes out what was appended. When it returns, all of that survives a kill at any
-    /// byte; what survives a loss of power is at most a second behind.
+    /// byte; what survives a loss of power is a second behind, and what a slow disk takes.
     pub fn sync(&mut self, now: Moment) -> Result<Acknowledged, StoreError> {
         self.flush()?;
         self.stacks.flush(&self.ledger)?;
@@ -118,15 +121,12 @@ impl BundleWriter {
         let due = self
             .last_fsync
             .is_none_or(|last| now.since(last) >= FSYNC_EVERY);
-        if due && self.n_durable < self.n_kept {
-            self.fsync(now)?;
-        }
-        if due {
-            self.stacks.fsync()?;
+        if due && self.syncing.is_idle() {
+            self.begin_fsync(now)?;
         }
         Ok(Acknowledged {
             records: self.n_kept,
-            durable: self.n_durable,
+            durable: self.syncing.n_durable()?,
         })
     }
 
@@ -206,6 +206,7 @@ impl BundleWriter {
             self.sealing.wait()?;
         }
         self.remove_log()?;
+        self.syncing.finish()?;
         let segments = self.ledger.lock().segments.len();
         Ok(Summary {
             records: self.n_kept,
@@ -280,14 +281,17 @@ impl BundleWriter {
         Ok(())
     }
 
-    fn fsync(&mut self, now: Moment) -> Result<(), StoreError> {
-        if let Some(open) = &self.open {
-            open.file
-                .sync_data()
-                .map_err(StoreError::io("sync", &open.path))?;
-        }
+    /// Has all that was written synced. One that is under way is not waited for.
+    fn begin_fsync(&mut self, now: Moment) -> Result<(), StoreError> {
         self.last_fsync = Some(now);
-        self.n_durable = self.n_kept;
+        if let Some((file, path)) = self.stacks.unsynced() {
+            self.syncing.begin(file, path, 0)?;
+        }
+        if let Some(open) = &self.open
+            && self.syncing.n_durable()? < self.n_kept
+        {
+            self.syncing.begin(&open.file, &open.path, self.n_kept)?;
+        }
         Ok(())
     }
 
@@ -325,14 +329,11 @@ impl BundleWriter {
             return Ok(());
         }
         self.sealing.wait()?;
-        open.file
-            .sync_data()
-            .map_err(StoreError::io("sync", &open.path))?;
+        self.syncing.begin(&open.file, &open.path, self.n_kept)?;
         let closed = self.dir.join("records").join(wal::CLOSED_FILE);
         fs::rename(&open.path, &closed).map_err(StoreError::io("rename", &open.path))?;
         let first = open.first;
         self.open = None;
-        self.n_durable = self.n_kept;
         self.sealing.begin(first);
         Ok(())
     }

@@ -163,7 +163,15 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
         "fix leaves neighbours their cache and their protection",
         fix::neighbour,
     ),
+    ("a core that goes and comes back is told", hotplug),
 ];
+
+fn hotplug(_: &Cell, report: &Report) -> Result<()> {
+    for what in ["recorders", "core_offline", "core_online"] {
+        ensure!(report.number("hotplug", what)? > 0, "there is no {what}");
+    }
+    Ok(())
+}
 
 /// All memory cgroups the kernel tracks.
 fn all(report: &Report, section: &str) -> Result<u64> {

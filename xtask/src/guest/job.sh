@@ -171,6 +171,22 @@ neighbour() (
     esac
 )
 
+# hotplug: a core goes and comes back while a recorder watches all of them. Its log is not
+# packed yet, so that what it says of cores can be found in it.
+hotplug() {
+    sexton record --sensors cores,napi,runq -o /run/hotplug 2>/dev/null &
+    recorder=$!
+    for online in 1 0 1; do
+        echo $online >/sys/devices/system/cpu/cpu1/online
+        sleep 3
+    done
+    kill -0 $recorder && echo "recorders 1"
+    kill -9 $recorder
+    for fact in core_offline core_online; do
+        echo "$fact $(grep -c $fact /run/hotplug/records/current.wal)"
+    done
+}
+
 # Where the kernel has the multi-generation LRU, pages begin their life on its lists.
 [ ! -e $generations ] || echo y >$generations
 
@@ -223,5 +239,7 @@ if [ "$fix" = yes ]; then
     section fix-after neighbour system.slice/mapped.service/neighbour
     section fix-undo cat /var/lib/sexton/undo/*
 fi
+
+section hotplug hotplug
 
 echo "sexton-guest: done" >$report

@@ -7,7 +7,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
-use crate::loaded::{Loaded, Program, heard, listen};
+use crate::loaded::{Loaded, Program, attach};
 use crate::ring::{Plain, Ring, split, until_zero};
 use crate::types::KernelTypes;
 
@@ -79,8 +79,7 @@ impl Watch {
     /// Loads the program for the hierarchy of that number, and attaches it to nothing.
     pub fn load(memory_root: i32) -> Result<Self, LoadError> {
         let skel = Loaded::load(PROGRAM, |object| open(object, memory_root))?;
-        let ring = Ring::new(&skel.maps.events)
-            .map_err(|source| LoadError::of(PROGRAM, source, &heard()))?;
+        let ring = Ring::of(PROGRAM, &skel.maps.events)?;
         Ok(Self {
             links: Vec::new(),
             ring,
@@ -90,30 +89,21 @@ impl Watch {
 
     /// Begins to see.
     pub fn attach(&mut self) -> Result<(), LoadError> {
-        listen();
         let progs = &self.skel.progs;
         // In this order: of what is seen to be removed, the release is seen too.
-        for program in [
+        let parts = [
             &progs.cgroups_release,
             &progs.cgroups_rmdir,
             &progs.cgroups_mkdir,
-        ] {
-            let link = program.attach();
-            self.links
-                .push(link.map_err(|source| LoadError::of(PROGRAM, source, &heard()))?);
-        }
+        ];
+        self.links = attach(PROGRAM, parts)?;
         Ok(())
     }
 
     /// Hands over what has happened, oldest first, and not many more than `limit`.
     /// Returns how many made no sense.
-    pub fn drain(&mut self, limit: usize, mut take: impl FnMut(Event)) -> u64 {
-        let mut malformed = 0;
-        self.ring.drain(limit, |bytes| match read(bytes) {
-            Some(event) => take(event),
-            None => malformed += 1,
-        });
-        malformed
+    pub fn drain(&mut self, limit: usize, take: impl FnMut(Event)) -> u64 {
+        self.ring.drain_as(limit, read, take)
     }
 
     /// What has been counted since it was loaded.

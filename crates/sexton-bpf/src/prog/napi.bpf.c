@@ -2,8 +2,8 @@
 /*
  * Since when network polling waits on each core, and for how long it waited.
  *
- * A stamp is set when work is raised or a polling thread is woken, and cleared
- * when it runs. Stamps lie in memory that user space maps, so a wait that has
+ * A stamp is set when work is raised or a polling thread is woken or loses its core,
+ * and cleared when it runs. Stamps lie in memory that user space maps, so a wait that has
  * not ended yet is seen without asking the core that is stuck. Each core writes
  * its own slot with interrupts or softirqs off; user space attaches the side that
  * clears before the side that sets.
@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include <bpf/bpf_tracing.h>
 #include "napi.h"
+#include "tasks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -82,11 +83,6 @@ static __always_inline u32 cpu_of(struct task_struct *task)
 	return 0;
 }
 
-static __always_inline bool is_running(struct task_struct *task)
-{
-	return bpf_core_field_exists(task->on_cpu) && task->on_cpu;
-}
-
 /* What a task polls for, by its name; negative for all others. Byte by byte, as
  * most names differ in the first, and a helper to copy one costs more than that. */
 static __always_inline int what_of(struct task_struct *task)
@@ -105,7 +101,37 @@ static __always_inline int what_of(struct task_struct *task)
  * got it: reading the clock at every switch would cost more than all the rest. */
 static __always_inline bool is_waited_for(struct napi_core *core)
 {
-	return core->since_ns[NET_TX] | core->since_ns[NET_RX] | core->since_ns[KSOFTIRQD] | core->thread_waits;
+	return core->since_ns[NET_TX] | core->since_ns[NET_RX] | core->since_ns[KSOFTIRQD] | core->thread_since_ns;
+}
+
+/* Since when the oldest of them waits. */
+static __always_inline u64 waited_for_since(struct napi_core *core)
+{
+	u64 oldest = core->thread_since_ns;
+
+	for (u32 i = 0; i < N_WAITS; i++) {
+		u64 since = core->since_ns[i];
+
+		if (since && (!oldest || since < oldest))
+			oldest = since;
+	}
+	return oldest;
+}
+
+/* Who held the core while this waited: the task that runs now, or one that ran longer.
+ * At a switch that is the one which leaves. Polling itself has only just got it. */
+static __always_inline void name_holder(struct napi_core *core, struct napi_served *served)
+{
+	struct holder *holder = &served->holder;
+	u64 since = later(core->current_since_ns, served->since_ns);
+
+	if (served->until_ns - since >= STRETCH_NS) {
+		holder->since_ns = since;
+		holder->ns = served->until_ns - since;
+		holder->pid = bpf_get_current_pid_tgid();
+		bpf_get_current_comm(holder->comm, sizeof(holder->comm));
+	}
+	prefer_longer(holder, &core->stretches, served->since_ns);
 }
 
 static __always_inline void note(struct napi_core *core, u64 slot, struct napi_served *served)
@@ -117,6 +143,7 @@ static __always_inline void note(struct napi_core *core, u64 slot, struct napi_s
 		core->longest_ns[slot] = ns;
 	if (ns < threshold_ns)
 		return;
+	name_holder(core, served);
 	core->served[core->n_served & (N_SERVED - 1)] = *served;
 	core->n_served++;
 }
@@ -141,7 +168,6 @@ int BPF_PROG(napi_softirq_entry, unsigned int vec)
 	struct napi_served served = {};
 	struct napi_core *core;
 	u64 slot = vec & 1;
-	bool in_ksoftirqd;
 
 	if (vec != NET_TX_SOFTIRQ && vec != NET_RX_SOFTIRQ)
 		return 0;
@@ -156,10 +182,6 @@ int BPF_PROG(napi_softirq_entry, unsigned int vec)
 	served.until_ns = bpf_ktime_get_boot_ns();
 	served.what = slot;
 	served.cpu = bpf_get_smp_processor_id();
-	/* ksoftirqd runs only now: what held the core ran before it. */
-	in_ksoftirqd = core->ksoftirqd_pid && core->current_pid == core->ksoftirqd_pid;
-	served.holder_pid = in_ksoftirqd ? core->previous_pid : core->current_pid;
-	served.holder_since_ns = in_ksoftirqd ? core->previous_since_ns : core->current_since_ns;
 	note(core, slot, &served);
 	return 0;
 }
@@ -167,15 +189,16 @@ int BPF_PROG(napi_softirq_entry, unsigned int vec)
 static __always_inline void wake_thread(struct task_struct *task)
 {
 	u64 now = bpf_ktime_get_boot_ns();
-	u32 pid = task->pid;
+	u32 pid = task->pid, cpu = cpu_of(task);
 	struct napi_thread *known = bpf_map_lookup_elem(&threads, &pid);
-	struct napi_thread thread = { .since_ns = now, .seen_ns = now };
-	struct napi_core *core = core_of(cpu_of(task));
+	struct napi_thread thread = { .since_ns = now, .seen_ns = now, .cpu = cpu };
+	struct napi_core *core = core_of(cpu);
 
-	if (core)
-		core->thread_waits = 1;
+	if (core && !core->thread_since_ns)
+		core->thread_since_ns = now;
 	if (known) {
 		known->seen_ns = now;
+		known->cpu = cpu;
 		if (!known->since_ns)
 			known->since_ns = now;
 		return;
@@ -188,28 +211,30 @@ static __always_inline void wake_thread(struct task_struct *task)
 		core->n_unknown++;
 }
 
+/* It was woken, or another took its core: from now on it waits. */
+static __always_inline void begin_wait(struct task_struct *task, int what)
+{
+	struct napi_core *core;
+
+	if (what == THREAD) {
+		wake_thread(task);
+		return;
+	}
+	core = core_of(cpu_of(task));
+	if (core && !core->since_ns[KSOFTIRQD])
+		core->since_ns[KSOFTIRQD] = bpf_ktime_get_boot_ns();
+}
+
 SEC("tp_btf/sched_wakeup")
 int BPF_PROG(napi_sched_wakeup, struct task_struct *task)
 {
-	struct napi_core *core;
 	int what;
 
 	if (!(task->flags & PF_KTHREAD))
 		return 0;
 	what = what_of(task);
-	/* One that was about to sleep and still runs does not wait. */
-	if (what < 0 || is_running(task))
-		return 0;
-	if (what == THREAD) {
-		wake_thread(task);
-		return 0;
-	}
-	core = core_of(cpu_of(task));
-	if (!core)
-		return 0;
-	core->ksoftirqd_pid = task->pid;
-	if (!core->since_ns[KSOFTIRQD])
-		core->since_ns[KSOFTIRQD] = bpf_ktime_get_boot_ns();
+	if (what >= 0 && !is_running(task))
+		begin_wait(task, what);
 	return 0;
 }
 
@@ -225,10 +250,13 @@ static __always_inline void run_ksoftirqd(struct napi_core *core, struct napi_se
 static __always_inline void run_thread(struct napi_core *core, struct napi_served *served)
 {
 	struct napi_thread *thread = bpf_map_lookup_elem(&threads, &served->waiter_pid);
+	struct napi_core *woken_for;
 
-	core->thread_waits = 0;
 	if (!thread || !thread->since_ns)
 		return;
+	woken_for = core_of(thread->cpu);
+	if (woken_for)
+		woken_for->thread_since_ns = 0;
 	served->since_ns = thread->since_ns;
 	thread->since_ns = 0;
 	/* It was woken for another core. */
@@ -247,13 +275,17 @@ int BPF_PROG(napi_sched_switch, bool preempt, struct task_struct *prev, struct t
 
 	if (!core)
 		return 0;
-	if (is_waited_for(core))
+	if (is_waited_for(core)) {
+		u64 since = later(core->current_since_ns, waited_for_since(core));
+
 		now = bpf_ktime_get_boot_ns();
+		/* A thread may have been woken for this core a moment ago, by another. */
+		if (now > since && now - since >= STRETCH_NS)
+			note_stretch(&core->stretches, prev, since, now);
+	}
 	if (pid && next->flags & PF_KTHREAD) {
 		struct napi_served served = {
 			.until_ns = now,
-			.holder_since_ns = core->current_since_ns,
-			.holder_pid = core->current_pid,
 			.waiter_pid = pid,
 			.cpu = bpf_get_smp_processor_id(),
 		};
@@ -264,8 +296,12 @@ int BPF_PROG(napi_sched_switch, bool preempt, struct task_struct *prev, struct t
 		else if (what == THREAD)
 			run_thread(core, &served);
 	}
-	core->previous_pid = core->current_pid;
-	core->previous_since_ns = core->current_since_ns;
+	if (prev->flags & PF_KTHREAD && is_runnable(prev, preempt)) {
+		int what = what_of(prev);
+
+		if (what >= 0)
+			begin_wait(prev, what);
+	}
 	core->current_pid = pid;
 	core->current_since_ns = now;
 	return 0;

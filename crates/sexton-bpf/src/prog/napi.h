@@ -4,6 +4,7 @@
 #define SEXTON_NAPI_H
 
 #include "delays.h"
+#include "stretches.h"
 
 #define N_SERVED 8
 #define N_FRAMES 24
@@ -22,11 +23,11 @@ enum napi_what {
 struct napi_served {
 	u64 since_ns;
 	u64 until_ns;
-	u64 holder_since_ns;
-	u32 holder_pid;
+	struct holder holder;
 	u32 waiter_pid;
 	enum napi_what what;
 	u32 cpu;
+	u32 unused;
 };
 
 /* The last look at what runs on a core. `version` is odd while it is written. */
@@ -40,31 +41,30 @@ struct napi_look {
 };
 
 /* Written by its own core only, but for `armed`, and `longest_ns` set to zero,
- * which are user space's, and `thread_waits`, which says that a polling thread was
+ * which are user space's, and `thread_since_ns`, which says that a polling thread was
  * woken for this core. Stamps are zero when nothing waits; so is that of a task
  * which got the core while nothing waited. */
 struct napi_core {
 	u64 since_ns[N_WAITS];
+	u64 thread_since_ns;
 	u64 current_since_ns;
-	u64 previous_since_ns;
 	u32 current_pid;
-	u32 previous_pid;
-	u32 ksoftirqd_pid;
 	u32 armed;
-	u32 thread_waits;
-	u32 unused;
 	u64 n_served;
 	u64 n_unknown;
 	u64 longest_ns[N_WAITS];
 	struct delays delays[N_WAITS];
+	struct stretches stretches;
 	struct napi_served served[N_SERVED];
 	struct napi_look look;
 };
 
-/* A kernel thread that polls, by its pid. */
+/* A kernel thread that polls, by its pid; `cpu` is the core it was woken for. */
 struct napi_thread {
 	u64 since_ns;
 	u64 seen_ns;
+	u32 cpu;
+	u32 unused;
 	u8 comm[16];
 };
 

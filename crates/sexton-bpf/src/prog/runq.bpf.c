@@ -11,6 +11,7 @@
 #include "kernel.h"
 #include <bpf/bpf_tracing.h>
 #include "runq.h"
+#include "tasks.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -19,8 +20,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Shorter waits are never the longest worth telling. */
 #define WORTH_NAMING_NS 1000000
-/* Shorter runs hold nobody up; this is about two ticks. */
-#define STRETCH_NS 5000000
 
 /* How often one moment is read by both clocks. */
 #define PAIR_NS 250000000
@@ -131,53 +130,15 @@ static __always_inline u64 waited_ns(u64 word, u64 now)
 	return units << UNIT_BITS | 1;
 }
 
-/* Whether a task that leaves its core would rather have stayed. */
-static __always_inline bool is_runnable(struct task_struct *task, bool preempt)
-{
-	struct task_struct___state *new = (void *)task;
-	struct task_struct___old_state *old = (void *)task;
-
-	if (preempt)
-		return true;
-	if (bpf_core_field_exists(new->__state))
-		return !new->__state;
-	return !old->state;
-}
-
-static __always_inline void note_stretch(struct runq_core *core, struct task_struct *prev, u64 now)
-{
-	struct runq_stretch *stretch = &core->stretches[core->n_stretches & (N_STRETCHES - 1)];
-
-	stretch->since_ns = core->current_since_ns;
-	stretch->until_ns = now;
-	stretch->pid = prev->pid;
-	bpf_core_read(stretch->comm, sizeof(stretch->comm), &prev->comm);
-	core->n_stretches++;
-}
-
-static __always_inline u64 later(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
 static __always_inline void name_wait(struct runq_core *core, struct runq_waited *waited, u64 since, u64 now,
 				      struct task_struct *prev, struct task_struct *next)
 {
 	waited->pid = next->pid;
 	bpf_core_read(waited->comm, sizeof(waited->comm), &next->comm);
-	waited->holder_pid = prev->pid;
-	waited->holder_ns = now - later(core->current_since_ns, since);
-	bpf_core_read(waited->holder_comm, sizeof(waited->holder_comm), &prev->comm);
-	for (u32 i = 0; i < N_STRETCHES; i++) {
-		struct runq_stretch *stretch = &core->stretches[i];
-		u64 from = later(stretch->since_ns, since);
-
-		if (stretch->until_ns <= from || stretch->until_ns - from <= waited->holder_ns)
-			continue;
-		waited->holder_ns = stretch->until_ns - from;
-		waited->holder_pid = stretch->pid;
-		__builtin_memcpy(waited->holder_comm, stretch->comm, sizeof(stretch->comm));
-	}
+	waited->holder.pid = prev->pid;
+	waited->holder.ns = now - later(core->current_since_ns, since);
+	bpf_core_read(waited->holder.comm, sizeof(waited->holder.comm), &prev->comm);
+	prefer_longer(&waited->holder, &core->stretches, since);
 }
 
 static __always_inline void note_wait(struct runq_core *core, u64 ns, u64 now, struct task_struct *prev,
@@ -204,8 +165,7 @@ static __always_inline int woken(struct task_struct *task)
 	struct task_struct___stamped *stamped = (void *)task;
 	u64 now;
 
-	/* One that was about to sleep and still runs does not wait. */
-	if (bpf_core_field_exists(task->on_cpu) && task->on_cpu)
+	if (is_running(task))
 		return 0;
 	now = has_stamps(stamped) ? stamped->sched_info.last_queued : bpf_ktime_get_boot_ns();
 	/* Without a stamp it never left its queue, and waits since it left the core. */
@@ -242,7 +202,7 @@ int BPF_PROG(runq_sched_switch, bool preempt, struct task_struct *prev, struct t
 		if (is_runnable(prev, preempt))
 			begin_wait(prev->pid, now);
 		if (core->current_since_ns && now - core->current_since_ns >= STRETCH_NS)
-			note_stretch(core, prev, now);
+			note_stretch(&core->stretches, prev, core->current_since_ns, now);
 	}
 	if (next->pid) {
 		word = end_wait(next->pid);

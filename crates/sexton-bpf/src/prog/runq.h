@@ -4,9 +4,9 @@
 #define SEXTON_RUNQ_H
 
 #include "delays.h"
+#include "stretches.h"
 
 #define N_WAITED 64
-#define N_STRETCHES 8
 
 /* A wait is one word, so that it is written and read whole: the pid in the low
  * bits, and above it the moment it began, in units of 1024 ns that wrap after 52
@@ -26,17 +26,7 @@ enum runq_layout {
 struct runq_waited {
 	u64 since_ns;
 	u64 until_ns;
-	u64 holder_ns;
-	u32 pid;
-	u32 holder_pid;
-	u8 comm[16];
-	u8 holder_comm[16];
-};
-
-/* A task that ran long without a break, by the program's clock. */
-struct runq_stretch {
-	u64 since_ns;
-	u64 until_ns;
+	struct holder holder;
 	u32 pid;
 	u32 unused;
 	u8 comm[16];
@@ -53,11 +43,10 @@ struct runq_core {
 	u32 unused;
 	u64 n_lost;
 	u64 n_waited;
-	u64 n_stretches;
 	struct delays delays;
 	struct runq_waited longest;
 	struct runq_waited waited[N_WAITED];
-	struct runq_stretch stretches[N_STRETCHES];
+	struct stretches stretches;
 };
 
 #endif

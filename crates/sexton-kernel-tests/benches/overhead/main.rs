@@ -1,8 +1,8 @@
 //! What watching costs: `cargo xtask bench overhead [-- --write] [--seconds N]`.
 //!
 //! First what one poll of some sensors costs. Then, as root, the whole recorder with all
-//! its sensors beside other recorders, all of them at the same time, on the node as it is
-//! and again with 10,000 dying cgroups. `--write` puts that into docs/benchmarks.md.
+//! its sensors but stacks beside other recorders, all of them at the same time, on the node
+//! as it is and with 10,000 dying cgroups. `--write` puts that into docs/benchmarks.md.
 #![allow(unsafe_code, reason = "the clock of another process is asked of libc")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its answer")]
 
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
 fn parse() -> Result<Args> {
     let mut parsed = Args {
         write: false,
-        window: Duration::from_secs(30),
+        window: Duration::from_secs(20),
         bench: false,
     };
     let mut args = std::env::args().skip(1);

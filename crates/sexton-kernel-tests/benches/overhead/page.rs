@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::recorder::{Cost, Figures, N_DYING, Row};
+use crate::recorder::{Cost, Figures, N_DYING, N_ROUNDS, Row, WARM_UP};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks.md");
 const BEGIN: &str = "<!-- overhead: begin -->\n";
@@ -20,7 +20,7 @@ const GROWTH_LIMIT: f64 = 1.0;
 /// The section, ratios first.
 pub(crate) fn section(figures: &Figures) -> String {
     let mut text = format!(
-        "{}, {} s for each half.\n\n",
+        "{}; the median of {N_ROUNDS} times {} s without and with dying cgroups, in turns.\n\n",
         figures.machine,
         figures.window.as_secs()
     );
@@ -82,8 +82,9 @@ fn ratios(ours: &Row, peers: &[Row]) -> String {
 
 fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "| recorder | CPU % | of it BPF | MiB | CPU %, {N_DYING} dying | of it BPF | MiB |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| recorder | CPU % | of it BPF | MiB | CPU %, {N_DYING} dying | of it BPF | MiB | first {} s |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        WARM_UP.as_secs()
     );
     for row in rows {
         let mut cells = String::new();
@@ -95,7 +96,12 @@ fn table(rows: &[Row]) -> String {
             };
             let _ = write!(cells, " {:.2} | {bpf} | {:.1} |", whole(cost), cost.rss_mib);
         }
-        line(&mut text, format_args!("| {} |{cells}", row.name));
+        let start_up = row.start_up.as_secs_f64();
+        let name = row.name;
+        line(
+            &mut text,
+            format_args!("| {name} |{cells} {start_up:.2} s |"),
+        );
     }
     text
 }

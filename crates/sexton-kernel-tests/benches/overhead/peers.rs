@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use sexton_host::Host;
 
 /// Where `cargo xtask bench` says that the one peer is which no package brings.
 const BELOW: &str = "SEXTON_BENCH_BELOW";
@@ -29,24 +30,16 @@ pub(crate) struct Recorder {
 pub(crate) fn start_all(folder: &Path) -> Result<Vec<Recorder>> {
     let sexton = std::env::var("SEXTON").context("SEXTON does not say where it is")?;
     let below = std::env::var(BELOW).unwrap_or_else(|_| "below".into());
-    let config = folder.join("below.conf");
     let own = |name: &str| folder.join(name);
-    let text = format!(
-        "log_dir = {:?}\nstore_dir = {:?}\n",
-        own("below.log"),
-        own("below")
-    );
-    fs::write(&config, text)?;
     let mut recorders = vec![start(
-        "`sexton record`, all sensors",
+        "`sexton record --no-stacks`, all other sensors",
         Command::new(sexton)
-            .arg("record")
-            .arg("-o")
+            .args(["record", "--no-stacks", "-o"])
             .arg(own("sexton")),
         folder,
     )?];
     let mut of_below = Command::new(&below);
-    of_below.arg("--config").arg(&config);
+    of_below.arg("--config").arg(config_of_below(folder)?);
     of_below.args(["record", "--interval-s", "1"]);
     let mut atop = Command::new("atop");
     atop.arg("-w").arg(own("atop")).arg("1");
@@ -68,6 +61,18 @@ pub(crate) fn start_all(folder: &Path) -> Result<Vec<Recorder>> {
         }
     }
     Ok(recorders)
+}
+
+/// It looks for cgroup v2 at one place only, and would end where it is mounted elsewhere.
+fn config_of_below(folder: &Path) -> Result<PathBuf> {
+    let host = Host::live()?;
+    let root = host.mounts().of_type("cgroup2").map(|mount| &mount.point);
+    let root = root.context("cgroup v2 is not mounted, which below needs")?;
+    let path = folder.join("below.conf");
+    let (log, store) = (folder.join("below.log"), folder.join("below"));
+    let text = format!("log_dir = {log:?}\nstore_dir = {store:?}\ncgroup_root = {root:?}\n");
+    fs::write(&path, text)?;
+    Ok(path)
 }
 
 fn start(name: &'static str, command: &mut Command, folder: &Path) -> Result<Recorder> {

@@ -91,6 +91,42 @@ await grep -q container_running records
 wait $dump
 "#;
 
+/// Podman has no daemon; its API answers while somebody serves it. What `podman run` does
+/// beside that is told through the journal of events that all of them share.
+const PODMAN: &str = r#"
+mkdir -p /var/lib/containers /run/podman
+mount -t tmpfs none /var/lib/containers
+mount -t tmpfs none /tmp
+await() { for i in $(seq 200); do "$@" > /dev/null 2>&1 && return; sleep 0.1; done; exit 9; }
+cat > /etc/containers/containers.conf << 'END'
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+END
+serve() {
+    podman system service --time=0 unix:///run/podman/podman.sock >> podman.log 2>&1 &
+    served=$!
+    await curl --fail --unix-socket /run/podman/podman.sock http://d/_ping
+}
+mkdir -p tree/bin
+cp /bin/busybox tree/bin/
+for name in sh sleep tail; do ln -s busybox tree/bin/$name; done
+tar -C tree -c . | podman import --change 'CMD ["/bin/sleep", "1000"]' - tiny:1
+podman run -d --name early --net=none tiny:1
+serve
+./sensor-dump containers 20 500 > records &
+dump=$!
+await grep -q container_running records
+for i in 1 2 3; do podman run --rm --net=none tiny:1 /bin/sh -c 'exit 3' || true; done
+podman run --rm --net=none --memory=20m tiny:1 /bin/sh -c 'tail /dev/zero' || true
+podman kill early
+kill $served
+wait $served || true
+await grep -q 'podman at .* is not heard' records
+serve
+wait $dump
+"#;
+
 struct Seen(Vec<Value>);
 
 impl Seen {
@@ -125,10 +161,13 @@ impl Seen {
 }
 
 fn run(job: &str) -> (Systemd, Seen) {
+    run_bare(&format!("{ENGINES}\n{job}"))
+}
+
+fn run_bare(job: &str) -> (Systemd, Seen) {
     require(Need::Systemd);
     let limit = Duration::from_secs(120);
-    let job = format!("{ENGINES}\n{job}");
-    let engines = Systemd::run_bare(&[DUMP, POD], &job, limit).expect("a run");
+    let engines = Systemd::run_bare(&[DUMP, POD], job, limit).expect("a run");
     let seen = Seen::by(&engines);
     (engines, seen)
 }
@@ -216,4 +255,24 @@ fn pods_are_heard_through_containerd_and_through_cri() {
     let killed = seen.events("container_exited", "cri-o", &["pod", "oom"]);
     assert_eq!(count(&killed, "eats yes"), 1, "{killed:#?}");
     assert_eq!(seen.gaps(), Vec::<&str>::new());
+}
+
+#[test]
+#[ignore = "needs systemd: run cargo xtask test kernel"]
+fn podman_is_heard_while_its_api_is_served() {
+    let (_engines, seen) = run_bare(PODMAN);
+    let image = "localhost/tiny:1";
+    let started = seen.events("container_started", "podman", &["image"]);
+    assert_eq!(count(&started, image), 4, "{:#?}", seen.0);
+    assert_eq!(started.len(), 4, "{started:#?}");
+    assert_eq!(seen.births(image), 4.0);
+    let exited = seen.events("container_exited", "podman", &["exit_code"]);
+    assert_eq!(count(&exited, "3"), 3, "{exited:#?}");
+    // The one that ate its memory, and the one that was there before and was killed.
+    assert_eq!(count(&exited, "137"), 2, "{exited:#?}");
+    let gaps = seen.gaps();
+    assert!(
+        gaps.iter().any(|gap| gap.starts_with("podman at ")),
+        "{gaps:#?}"
+    );
 }

@@ -69,6 +69,38 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     assert!(gaps.into_iter().any(|record| is_ours(&record)));
 }
 
+/// Whoever runs last before the poller does is not who kept it waiting.
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn the_one_that_held_the_core_longest_is_named() {
+    require(Need::Root);
+    require(Need::Bpf);
+    const LONG: Duration = Duration::from_millis(593);
+    const SHORT: Duration = Duration::from_millis(97);
+    let _pinned = Pinned::to(WATCHING).expect("two cores");
+    let network = Network::new("holder", HELD).expect("a network of our own");
+    let mut watching = Watching::open("napi");
+    let _sender = network
+        .send(CORE_HOG, WATCHING, Duration::from_secs(4))
+        .expect("sends");
+    thread::sleep(Duration::from_millis(300));
+    let long = Hog::start_at(50, CORE_HOG, HELD, LONG).expect("started");
+    let short = Hog::start_at(40, CORE_HOG, HELD, SHORT).expect("started");
+    let culprit = long.pid().to_string();
+    watching.poll_for(Duration::from_secs(2));
+    long.join().expect("it held the core");
+    short.join().expect("it held the core");
+
+    let served = of_poller(watching.of(&fact::NAPI_SERVED));
+    let [served] = &served[..] else {
+        panic!("{served:?}");
+    };
+    assert_eq!(served.detail("holder_pid"), Some(&*culprit), "{served:?}");
+    let held = served.detail("holder_ns").and_then(|ns| ns.parse().ok());
+    let ratio = held.unwrap_or(0.0) / LONG.as_nanos() as f64;
+    assert!((0.8..1.2).contains(&ratio), "{served:?}");
+}
+
 /// Polling without a thread of its own. A flood has the core's ksoftirqd woken, which is an
 /// ordinary task: it waits for the hog. Since Linux 6.6 interrupts still serve the softirq
 /// meanwhile; before, all polling of the core waits with it.
@@ -80,7 +112,7 @@ fn a_starved_ksoftirqd_is_timed() {
     let _pinned = Pinned::to(WATCHING).expect("two cores");
     let network = Network::steered("softirq", HELD).expect("a network of our own");
     let mut watching = Watching::open("napi");
-    // It must sleep when the hog comes: one that is woken waits, one that ran was told.
+    // Whether it is woken while the hog runs or loses its core to it, it waits.
     let hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
     let _sender = network
         .flood(CORE_HOG, WATCHING, HOLD)

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::holder::Holder;
+
 /// What waits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Waiter {
@@ -21,15 +23,14 @@ pub(super) struct Wait {
     pub(super) waiter: Waiter,
     pub(super) cpu: u32,
     pub(super) since_ns: u64,
-    /// When it ended, and the pid that held the core, with since when.
     pub(super) ended: Option<Ended>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// When a wait ended, and who held the core meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) at_ns: u64,
-    pub(super) holder_pid: u32,
-    pub(super) holder_since_ns: u64,
+    pub(super) holder: Option<Holder>,
 }
 
 /// Something to tell.
@@ -117,8 +118,7 @@ mod tests {
         Wait {
             ended: Some(Ended {
                 at_ns: since_ns + 7,
-                holder_pid: 1,
-                holder_since_ns: since_ns,
+                holder: None,
             }),
             ..wait(waiter, cpu, since_ns)
         }

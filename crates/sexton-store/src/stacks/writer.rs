@@ -192,16 +192,12 @@ impl StackWriter {
         Ok(())
     }
 
-    /// Has what was flushed survive a loss of power.
-    pub(crate) fn fsync(&mut self) -> Result<(), StoreError> {
-        if let Some(open) = &self.open
-            && !self.is_synced
-        {
-            let synced = open.file.sync_data();
-            synced.map_err(StoreError::io("sync", &open.path))?;
-        }
-        self.is_synced = true;
-        Ok(())
+    /// The log, if what was flushed to it need not survive a loss of power yet. It is up to
+    /// the caller to have it synced.
+    pub(crate) fn unsynced(&mut self) -> Option<(&File, &Path)> {
+        let was_synced = std::mem::replace(&mut self.is_synced, true);
+        let open = self.open.as_ref().filter(|_| !was_synced)?;
+        Some((&open.file, &open.path))
     }
 
     /// Seals the open segment when its first sample is older than `age`.

@@ -9,6 +9,7 @@ use sexton_model::moment::Moment;
 use sexton_model::record::Record;
 
 use super::sealing::{self, Sealing};
+use super::syncing::Syncing;
 use super::{Batch, BundleWriter, OpenSegment, store_gap};
 use crate::SENSOR;
 use crate::error::StoreError;
@@ -70,10 +71,10 @@ impl BundleWriter {
             batch: Batch::default(),
             raw_bytes: bytes_under(&raw).map_err(StoreError::io("list", &raw))?,
             n_kept: 0,
-            n_durable: 0,
             n_refused: 0,
             n_samples_refused: 0,
             last_fsync: None,
+            syncing: Syncing::new(),
             sealing,
             _lock: lock,
         };

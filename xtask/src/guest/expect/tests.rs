@@ -28,6 +28,8 @@ const CONTROL: Cell = Cell {
 const N_DIRECTORIES: u64 = 13;
 const N_IN_PART: u64 = 11;
 
+const HOTPLUG: &str = "recorders 1\ncore_offline 1\ncore_online 1";
+
 /// What each section of a report prints, and its exit code.
 type Sections = BTreeMap<&'static str, (Value, i32)>;
 
@@ -52,6 +54,7 @@ fn truth(cell: &Cell) -> Sections {
         ("after", (lines(N_DIRECTORIES + n_dying, 580), 0)),
         ("part", (json!(part), 0)),
         ("doctor", (checkup(), 0)),
+        ("hotplug", (json!(HOTPLUG), 0)),
         ("unprivileged", (unprivileged(cell, n_dying), 3)),
         ("part-root", (census(cell, n_dying), 1)),
         ("part-unprivileged", (part_unprivileged(cell, n_part), 3)),
@@ -353,6 +356,18 @@ fn a_lie_about_the_control_is_caught() {
             .replace("memory_states 20", "memory_states 29")
     );
     assert!(failing(&CONTROL, &sections).contains(&names(&[kernel_counts])[0]));
+}
+
+#[test]
+fn a_core_that_is_not_missed_is_caught() {
+    for (true_line, lie) in [
+        ("recorders 1\n", ""),
+        ("core_offline 1", "core_offline 0"),
+        ("core_online 1", "core_online 0"),
+    ] {
+        let lie = json!(HOTPLUG.replace(true_line, lie));
+        check(&ORDINARY, "hotplug", "", lie, &[hotplug]);
+    }
 }
 
 #[test]
