@@ -2,11 +2,13 @@
 //
 // SEXTON         the program; target/debug/sexton if not given. It must hold the page
 //                (`cargo xtask page`, then build).
-// SEXTON_BUNDLE  the recording; the one in fixtures/ if not given.
+// SEXTON_BUNDLE  the recording, a folder; the one in fixtures/ if not given.
 // SEXTON_URL     a server that runs already, instead of both.
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TestProject } from "vitest/node";
 
@@ -24,13 +26,23 @@ export default async function setup(project: TestProject): Promise<() => void> {
     return () => {};
   }
   const program = process.env.SEXTON ?? `${ROOT}target/debug/sexton`;
-  const bundle = process.env.SEXTON_BUNDLE ?? `${ROOT}fixtures/6.18-debian12/drill`;
+  const folder = mkdtempSync(join(tmpdir(), "sexton-e2e-"));
+  const bundle = process.env.SEXTON_BUNDLE ?? unpacked(folder);
   for (const path of [program, bundle]) {
     if (!existsSync(path)) throw new Error(`${path} is not there; see e2e/server.ts`);
   }
   const server = spawn(program, ["serve", bundle, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
   project.provide("address", await addressOf(server));
-  return () => server.kill("SIGINT");
+  return () => {
+    server.kill("SIGINT");
+    rmSync(folder, { recursive: true });
+  };
+}
+
+/** Not packed by `sexton bundle pack`, which leaves stacks out. */
+function unpacked(folder: string): string {
+  execFileSync("tar", ["-xzf", `${ROOT}fixtures/6.18-debian12/drill/recording.tar.gz`, "-C", folder]);
+  return folder;
 }
 
 function addressOf(server: ChildProcess): Promise<string> {
