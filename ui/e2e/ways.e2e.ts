@@ -153,6 +153,8 @@ test("100,000 distinct frames are drawn, searched and walked", async () => {
   expect(flame.names.length).toBeGreaterThan(100_000);
   await on(await open(), async (page) => {
     await page.route("**/flame?*", (route) => route.fulfill({ json: flame }));
+    await page.reload();
+    await page.locator(".chain .card").first().waitFor();
     await page.locator("#flame").scrollIntoViewIfNeeded();
     await page.locator(".flame-words", { hasText: `${flame.total.toLocaleString("en-US")} samples` }).waitFor();
     expect(percentIn(await shareOf(page, "^f3$"))).toBeCloseTo(10, 0);
