@@ -44,6 +44,11 @@ const BENCHES: &[Bench] = &[
         measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
     },
     Bench {
+        name: "page",
+        package: "sexton",
+        measures: "how soon the page of a recording of 12 hours has its answers",
+    },
+    Bench {
         name: "profile",
         package: "sexton-kernel-tests",
         measures: "reading a million samples of perf, next to perf, inferno and FlameScope (needs root)",

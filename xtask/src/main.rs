@@ -14,6 +14,7 @@ mod docs;
 mod fuzz;
 mod guest;
 mod image_roots;
+mod page;
 mod rootfs;
 mod run;
 mod setup;
@@ -44,6 +45,8 @@ enum Command {
     Test(test::Selection),
     /// Check the rules of this tree that the compiler cannot
     Tidy,
+    /// Build the page that the next build of sexton takes in
+    Page,
     /// Measure one thing
     Bench {
         /// What to measure; without it, the benches are listed
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Command::Run { args } => run::run(args),
         Command::Test(selection) => test::test(&selection),
         Command::Tidy => tidy::tidy(),
+        Command::Page => page::build().map(|()| ExitCode::SUCCESS),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
         Command::Fuzz(choice) => fuzz::fuzz(&choice),

@@ -19,6 +19,8 @@ use crate::command;
 pub(crate) enum For {
     /// Compiling the workspace.
     Build,
+    /// Compiling it with its page.
+    Page,
     /// Compiling it, and running its tests here.
     Tests,
     /// All that, and booting guests to test it in.
@@ -86,6 +88,18 @@ const NEEDS: &[Need] = &[
         package: "zlib1g-dev",
         why: "libbpf and libelf link it",
         work: For::Build,
+    },
+    Need {
+        proof: Proof::Program("node"),
+        package: "nodejs",
+        why: "builds the page",
+        work: For::Page,
+    },
+    Need {
+        proof: Proof::Program("npm"),
+        package: "npm",
+        why: "brings what the page is built with",
+        work: For::Page,
     },
     Need {
         proof: Proof::Program("mpstat"),
@@ -164,6 +178,12 @@ const NEEDS: &[Need] = &[
         proof: Proof::Program("zstd"),
         package: "zstd",
         why: "makes layers of images for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("chromium"),
+        package: "chromium",
+        why: "shows the page to tests",
         work: For::Tests,
     },
     Need {
@@ -302,6 +322,8 @@ mod tests {
             &[
                 "clang-19",
                 "libelf-dev",
+                "nodejs",
+                "npm",
                 "sysstat",
                 "iproute2",
                 "linux-perf",
@@ -315,6 +337,7 @@ mod tests {
                 "rpm",
                 "time",
                 "zstd",
+                "chromium",
             ],
         );
     }
@@ -334,6 +357,8 @@ mod tests {
             &present,
             &[
                 "clang-19",
+                "nodejs",
+                "npm",
                 "sysstat",
                 "iproute2",
                 "linux-perf",
@@ -347,6 +372,7 @@ mod tests {
                 "rpm",
                 "time",
                 "zstd",
+                "chromium",
                 "debian-archive-keyring",
             ],
         );

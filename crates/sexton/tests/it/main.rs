@@ -14,5 +14,6 @@ mod npd;
 mod profile;
 mod readme;
 mod record;
+mod serve;
 mod unprivileged;
 mod watch;
