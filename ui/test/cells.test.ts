@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cellAt, columnsOf, isExact, rangeOfCell, rangeOfCells } from "../src/views/heatmap/cells";
+import { cellAt, columnsOf, gridFor, isExact, rangeOfCell, rangeOfCells } from "../src/views/heatmap/cells";
 
 const GRID = { from: 10_000_000, step: 1_000_000, row_step: 20_000, rows: 50, columns: 30 };
 
@@ -31,4 +31,11 @@ test("columns of many seconds are chosen whole", () => {
   const folded = { ...GRID, step: 60_000_000 };
   expect(isExact(folded)).toBe(false);
   expect(rangeOfCell(folded, { column: 1, row: 30 })).toEqual([70_000_000, 130_000_000]);
+});
+
+test("cells are never finer than what is sampled, nor more than fit", () => {
+  expect(gridFor("long", [0, 28_000_000], 1200)).toEqual({ rows: 25, columns: 56 });
+  expect(gridFor("long", [0, 12 * 3_600_000_000], 1200)).toEqual({ rows: 50, columns: 600 });
+  expect(gridFor("offset", [0, 12 * 3_600_000_000], 1200)).toEqual({ rows: 50, columns: 600 });
+  expect(gridFor("long", [0, 1_000_000], 1200)).toEqual({ rows: 5, columns: 20 });
 });

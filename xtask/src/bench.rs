@@ -62,6 +62,11 @@ const BENCHES: &[Bench] = &[
         writes: Writes::ToStdout,
     },
     Bench {
+        name: "page",
+        package: "sexton",
+        measures: "how soon the page of a recording of 12 hours has its answers",
+    },
+    Bench {
         name: "profile",
         package: "sexton-kernel-tests",
         measures: "reading a million samples of perf, next to perf, inferno and FlameScope (needs root)",

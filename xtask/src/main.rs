@@ -15,6 +15,7 @@ mod fuzz;
 mod guest;
 mod image_roots;
 mod lab;
+mod page;
 mod rootfs;
 mod run;
 mod setup;
@@ -45,6 +46,8 @@ enum Command {
     Test(test::Selection),
     /// Check the rules of this tree that the compiler cannot
     Tidy,
+    /// Build the page that the next build of sexton takes in
+    Page,
     /// Measure one thing
     Bench {
         /// What to measure; without it, the benches are listed
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Run { args } => run::run(args),
         Command::Test(selection) => test::test(&selection),
         Command::Tidy => tidy::tidy(),
+        Command::Page => page::build().map(|()| ExitCode::SUCCESS),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
         Command::Lab(command) => lab::lab(&command),

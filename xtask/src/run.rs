@@ -4,13 +4,14 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, setup, workspace};
+use crate::{command, page, setup, workspace};
 
 /// What sexton does when it is not told.
 const DEFAULT_ARGS: &[&str] = &["diagnose"];
 
 pub(crate) fn run(args: Vec<String>) -> Result<ExitCode> {
     setup::install_missing(setup::For::Build)?;
+    page::build_if_possible();
     command::run(&mut workspace::build_sexton())?;
     let args = if args.is_empty() {
         DEFAULT_ARGS.iter().map(ToString::to_string).collect()

@@ -20,6 +20,8 @@ use crate::command;
 pub(crate) enum For {
     /// Compiling the workspace.
     Build,
+    /// Compiling it with its page.
+    Page,
     /// Compiling it, and running its tests here.
     Tests,
     /// All that, and booting guests to test it in.
@@ -87,6 +89,18 @@ const NEEDS: &[Need] = &[
         package: "zlib1g-dev",
         why: "libbpf and libelf link it",
         work: For::Build,
+    },
+    Need {
+        proof: Proof::Program("node"),
+        package: "nodejs",
+        why: "builds the page",
+        work: For::Page,
+    },
+    Need {
+        proof: Proof::Program("npm"),
+        package: "npm",
+        why: "brings what the page is built with",
+        work: For::Page,
     },
     Need {
         proof: Proof::Program("mpstat"),
@@ -177,6 +191,12 @@ const NEEDS: &[Need] = &[
         proof: Proof::Program("zstd"),
         package: "zstd",
         why: "makes layers of images for tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("chromium"),
+        package: "chromium",
+        why: "shows the page to tests",
         work: For::Tests,
     },
     Need {
@@ -315,6 +335,8 @@ mod tests {
             &[
                 "clang-19",
                 "libelf-dev",
+                "nodejs",
+                "npm",
                 "sysstat",
                 "iproute2",
                 "linux-perf",
@@ -329,6 +351,7 @@ mod tests {
                 "rpm",
                 "time",
                 "zstd",
+                "chromium",
             ],
         );
     }
@@ -348,6 +371,8 @@ mod tests {
             &present,
             &[
                 "clang-19",
+                "nodejs",
+                "npm",
                 "sysstat",
                 "iproute2",
                 "linux-perf",
@@ -362,6 +387,7 @@ mod tests {
                 "rpm",
                 "time",
                 "zstd",
+                "chromium",
                 "debian-archive-keyring",
             ],
         );

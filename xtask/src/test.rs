@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 
 use crate::guest::{self, Cells};
-use crate::{command, image_roots, lab, rootfs, setup, tidy, workspace};
+use crate::{command, image_roots, lab, page, rootfs, setup, tidy, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Selection {
@@ -43,6 +43,8 @@ enum Step {
     Build,
     /// cargo test: unit, fixture, property and command-line tests
     Plain,
+    /// The page: its types, its unit tests, and itself in a browser
+    Page,
     /// Image audits on real Debian roots, which are made once
     Image,
     /// Tests on this machine's kernel; most need root
@@ -70,6 +72,8 @@ pub(crate) enum Need {
     Python,
     /// Roots of Debian releases with many packages
     Roots,
+    /// A browser: Debian's chromium
+    Chromium,
 }
 
 impl Need {
@@ -86,6 +90,7 @@ impl Need {
             Need::Programs => "programs",
             Need::Python => "python",
             Need::Roots => "roots",
+            Need::Chromium => "chromium",
         }
     }
 }
@@ -169,11 +174,13 @@ pub(crate) fn test(selection: &Selection) -> Result<ExitCode> {
 fn work(steps: &[Step]) -> setup::For {
     if steps.contains(&Step::Guest) || steps.contains(&Step::Lab) {
         setup::For::Guests
-    } else if [Step::Plain, Step::Image, Step::Kernel]
+    } else if [Step::Plain, Step::Page, Step::Image, Step::Kernel]
         .iter()
         .any(|step| steps.contains(step))
     {
         setup::For::Tests
+    } else if steps.contains(&Step::Build) {
+        setup::For::Page
     } else {
         setup::For::Build
     }
@@ -202,7 +209,21 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             "warnings",
         ]),
         Step::Tidy => Tally::of_check(tidy::check()),
-        Step::Build => Tally::of_check(command::run(&mut workspace::build_static_sexton())),
+        Step::Build => Tally::of_check(
+            page::build().and_then(|()| command::run(&mut workspace::build_static_sexton())),
+        ),
+        Step::Page => match page::test() {
+            Ok(page::Tested::Passed) => Tally::of_check(Ok(())),
+            Ok(page::Tested::NoChromium) => Tally {
+                not_run: vec![NotRun {
+                    test: "the page in a browser".to_owned(),
+                    need: Some(Need::Chromium),
+                    why: "there is no chromium here".to_owned(),
+                }],
+                ..Tally::of_check(Ok(()))
+            },
+            Err(error) => Tally::of_check(Err(error)),
+        },
         Step::Plain => {
             setup::python::prepare();
             setup::node::prepare();

@@ -8,6 +8,9 @@ import type {
 
 const BASE = "api/v1";
 
+/** Frames of a flame graph; the server leaves the lightest out beyond that. */
+const MOST_FRAMES = 150_000;
+
 /** How often a busy server is asked again, and how long to wait before that. */
 const BUSY_TRIES = 4;
 const BUSY_WAIT_MS = 250;
@@ -46,6 +49,7 @@ export class HttpClient implements Client {
 
   flame(id: string, asked: FlameQuery, signal?: AbortSignal): Promise<Flame> {
     const query = asked.range ? window_(asked.range) : new URLSearchParams();
+    query.set("nodes", String(MOST_FRAMES));
     narrow(query, asked.facet);
     if (asked.base) {
       query.set("base_from", String(Math.floor(asked.base[0])));

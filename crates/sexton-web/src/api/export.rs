@@ -26,7 +26,7 @@ pub(super) fn answer(
     window: Window,
     judged: &[u8],
 ) -> Result<Response, Problem> {
-    let page = assets::text("/index.html").ok_or_else(|| Problem::new(501, assets::REMEDY))?;
+    let page = assets::text("/index.html").ok_or_else(|| Problem::new(404, assets::REMEDY))?;
     let data = data(app, source, window, judged)?;
     let file = inline(&page, &data);
     let name: String = source

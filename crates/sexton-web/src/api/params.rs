@@ -150,7 +150,7 @@ impl Window {
         if self.from_ns < self.to_ns {
             return Ok(self);
         }
-        let detail = format!("{from}, {to}: the window is empty");
+        let detail = format!("{from}, {to}: the window is empty, or before the boot");
         Err(Problem::new(422, detail))
     }
 }

@@ -118,7 +118,7 @@ fn refuse(stream: &TcpStream, problem: Problem) -> io::Result<()> {
 /// Takes what still comes for a moment: a socket that is closed with bytes unread resets
 /// the connection, and the client would never see the answer.
 fn linger(stream: &TcpStream) {
-    const TIME: Duration = Duration::from_millis(500);
+    const TIME: Duration = Duration::from_secs(2);
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let began = Instant::now();
     let mut piece = [0; 16 << 10];

@@ -69,7 +69,8 @@ impl Request {
             return Err(Problem::new(400, "the target must be a path"));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        self.path = decode(path, false).ok_or_else(|| Problem::new(400, "the path is no text"))?;
+        let path = decode(path, false).filter(|path| !path.contains('\0'));
+        self.path = path.ok_or_else(|| Problem::new(400, "the path is no text"))?;
         self.query = Query::parse(query)?;
         Ok(())
     }
@@ -126,7 +127,7 @@ impl Query {
     }
 }
 
-/// Resolves percent signs; `None` when it is no UTF-8, or holds a NUL.
+/// Resolves percent signs; `None` when it is no UTF-8.
 fn decode(text: &str, plus_is_space: bool) -> Option<String> {
     let hex = |byte: u8| (byte as char).to_digit(16);
     let mut bytes = Vec::with_capacity(text.len());
@@ -143,8 +144,7 @@ fn decode(text: &str, plus_is_space: bool) -> Option<String> {
             byte => bytes.push(byte),
         }
     }
-    let text = String::from_utf8(bytes).ok()?;
-    (!text.contains('\0')).then_some(text)
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -81,13 +81,15 @@ fn record_and_serve(args: &ServeArgs, token: Option<String>, stop: &AtomicBool) 
 
 /// Answers on a thread of its own until `until` returns.
 fn serve(server: Server, until: impl FnOnce() -> Result<()>) -> Result<()> {
+    let missing = sexton_web::page_is_missing();
+    let missing = missing.map_or(String::new(), |remedy| {
+        format!("There is no page: {remedy}.\n")
+    });
+    let told = format!("Open {}\n{missing}Ctrl-C ends it.\n", server.url());
+    // At once, and whether or not anybody reads it to the end: whoever started this may
+    // have wanted the address only.
     let mut out = io::stdout().lock();
-    writeln!(out, "Open {}", server.url())?;
-    if let Some(remedy) = sexton_web::page_is_missing() {
-        writeln!(out, "There is no page: {remedy}.")?;
-    }
-    writeln!(out, "Ctrl-C ends it.")?;
-    out.flush()?;
+    let _ = out.write_all(told.as_bytes()).and_then(|()| out.flush());
     drop(out);
     let stopper = server.stopper()?;
     let answers = thread::Builder::new()

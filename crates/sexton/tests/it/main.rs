@@ -14,6 +14,7 @@ mod npd;
 mod profile;
 mod readme;
 mod record;
+mod serve;
 mod unprivileged;
 mod viewers;
 mod watch;

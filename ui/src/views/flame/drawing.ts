@@ -5,7 +5,7 @@ import type { Flame } from "../../api/types";
 import { css, type Rgb } from "../../draw/ramp";
 import type { Surface } from "../../draw/surface";
 import type { Palette } from "../../theme/palette";
-import { colourOf, inkOn } from "./colour";
+import { colourOf, inkOn, plainColour } from "./colour";
 import { indexAt, type Layout } from "./layout";
 import type { Found } from "./search";
 
@@ -13,7 +13,7 @@ export const ROW_PX = 18;
 const CHAR_PX = 6.3;
 /** Narrower frames have no name, and are drawn at most once a pixel. */
 const NAME_PX = 22;
-const LEAST_PX = 0.6;
+const LEAST_PX = 1;
 
 export interface Picture {
   flame: Flame;
@@ -118,11 +118,12 @@ function drawFrame(picture: Picture, node: number, left: number, right: number, 
   }
 }
 
-function drawCrumb(picture: Picture, node: number, left: number, top: number): void {
-  const { context } = picture.surface;
-  const { fill, dim } = paintOf(picture, node);
-  context.globalAlpha = dim ? 0.25 : 0.6;
-  context.fillStyle = typeof fill === "string" ? fill : css(fill);
+/** Too narrow to be told from its neighbours: no shade of its own, which would cost. */
+function drawCrumb({ surface, flame, palette, found }: Picture, node: number, left: number, top: number): void {
+  const { context } = surface;
+  const matched = found?.matches[node] === 1;
+  context.globalAlpha = found && !matched ? 0.25 : 0.6;
+  context.fillStyle = matched ? palette.mark : plainColour(flame, node, palette.theme);
   context.fillRect(left, top, LEAST_PX, ROW_PX - 1);
   context.globalAlpha = 1;
 }

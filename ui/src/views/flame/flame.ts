@@ -13,7 +13,7 @@ import { Tooltip } from "../timeline/tooltip";
 import { FlameBar } from "./bar";
 import { depthAt, drawFlame, heightOf, type Picture, shareAt } from "./drawing";
 import { moveFocus } from "./focus";
-import { folded, type Layout, layout, nodeAt, shares, stackOf, weightWords } from "./layout";
+import { folded, type Layout, layout, nodeAt, shares, stackOf, totalWords, weightWords } from "./layout";
 import { type Found, search } from "./search";
 
 const ASK_MS = 150;
@@ -131,7 +131,7 @@ export class FlameView implements View {
     const what = state.by === "all" || !state.value ? "" : ` of ${state.by} ${state.value}`;
     const when = source.has_times ? `, ${rangeWords([flame.from, flame.to], source.clock)}` : "";
     const beside = state.base ? `, compared with ${rangeWords(state.base, source.clock)}` : "";
-    return `${count(flame.samples)} samples${what}${when}${beside}`;
+    return `${totalWords(flame)}${what}${when}${beside}`;
   }
 
   #search(): void {

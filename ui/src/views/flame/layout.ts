@@ -23,10 +23,21 @@ export function shares(flame: Flame, node: number): { now: number; before: numbe
 /** What a frame weighs, in words: samples of a clock weigh nanoseconds, others count. */
 export function weightWords(flame: Flame, node: number): string {
   const weight = flame.nodes.value[node];
-  if (/clock|cycles/.test(flame.event) && flame.total > flame.samples) {
-    return flame.event.includes("clock") ? length(weight / 1000) : `${count(weight)} cycles`;
-  }
-  return `${count(weight)} ${weight === 1 ? "sample" : "samples"}`;
+  if (isOf(flame, "clock")) return length(weight / 1000);
+  return isOf(flame, "cycles") ? `${count(weight)} cycles` : samplesWords(weight);
+}
+
+/** How much was looked at. Folded stacks tell how often, but not in how many samples. */
+export function totalWords(flame: Flame): string {
+  return samplesWords(isOf(flame, "clock") || isOf(flame, "cycles") ? flame.samples : flame.total);
+}
+
+function isOf(flame: Flame, event: string): boolean {
+  return flame.event.includes(event) && flame.total > flame.samples;
+}
+
+function samplesWords(n: number): string {
+  return `${count(n)} ${n === 1 ? "sample" : "samples"}`;
 }
 
 /** Compared, a frame is as wide as the mean of both shares, so that what is gone shows too. */

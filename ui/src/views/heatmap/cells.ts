@@ -1,6 +1,6 @@
 // Which cell is which time. Pure, so that a drag can be tested without a screen.
 
-import type { HeatMap, Range } from "../../api/types";
+import type { HeatMap, HeatView, Range } from "../../api/types";
 
 export interface Cell {
   column: number;
@@ -8,6 +8,21 @@ export interface Cell {
 }
 
 type Grid = Pick<HeatMap, "from" | "step" | "row_step" | "rows" | "columns">;
+
+const MOST_ROWS = 50;
+/** Samples of a core are about 10 ms apart: finer cells than this would show chance. */
+const CELL_US = 20_000;
+const LONG_COLUMN_US = 500_000;
+
+/** How many rows and columns to ask for, in so many pixels. */
+export function gridFor(view: HeatView, window: Range, pixels: number): { rows: number; columns: number } {
+  const fit = Math.min(4096, Math.max(20, Math.floor(pixels / 2)));
+  if (view === "offset") return { rows: MOST_ROWS, columns: fit };
+  const long = window[1] - window[0];
+  const columns = Math.min(fit, Math.max(20, Math.ceil(long / LONG_COLUMN_US)));
+  const rows = Math.min(MOST_ROWS, Math.max(5, Math.round(long / columns / CELL_US)));
+  return { rows, columns };
+}
 
 /** Whether a cell is one stretch of time; columns of many seconds fold them into one. */
 export function isExact(grid: Grid): boolean {

@@ -11,7 +11,7 @@ import { bodesIll } from "../timeline/drawing";
 import { type Cell, columnsOf } from "./cells";
 
 /** Room around the cells: events on top, times below, offsets on the left. */
-export const EDGE = { top: 18, bottom: 22, left: 52, right: 2 };
+export const EDGE = { top: 18, bottom: 22, left: 62, right: 2 };
 
 export interface Picture {
   map: HeatMap;

@@ -11,12 +11,11 @@ import { surface } from "../../draw/surface";
 import type { Context, View } from "../../shell/context";
 import { count, length, moment, rangeWords } from "../../time/format";
 import { Tooltip } from "../timeline/tooltip";
-import { type Cell, cellAt, rangeOfCell, rangeOfCells } from "./cells";
+import { type Cell, cellAt, gridFor, rangeOfCell, rangeOfCells } from "./cells";
 import { Controls } from "./controls";
 import { cellImage, drawHeatMap, eventAt, plotOf } from "./drawing";
 
 const HEIGHT = 260;
-const ROWS = 50;
 const ASK_MS = 120;
 
 export class HeatMapView implements View {
@@ -99,9 +98,9 @@ export class HeatMapView implements View {
     const { client, source, state, window } = this.context;
     if (!source.has_times || !source.has_stacks) return;
     this.#stale = false;
-    const columns = Math.min(4096, Math.max(20, Math.floor(plotOf(this.#place.clientWidth, HEIGHT).width / 2)));
+    const room = plotOf(this.#place.clientWidth, HEIGHT).width;
     try {
-      const query = { range: window, view: state.view, facet: { by: state.by, value: state.value }, rows: ROWS, columns };
+      const query = { range: window, view: state.view, facet: { by: state.by, value: state.value }, ...gridFor(state.view, window, room) };
       this.#map = await client.heatmap(source.id, query, this.#latest.next());
       this.#cursor = null;
       replace(this.#said);

@@ -65,7 +65,8 @@ const MOST_SIGHTINGS = 8;
 function sightings(context: Context, finding: Finding, seen: Range[]): (HTMLElement | string)[] {
   if (seen.length === 0) return [" No moment of it was recorded."];
   const { clock } = context.source;
-  const first = ` Seen ${seen.length === 1 ? "" : `${seen.length} times, `}from ${dated(seen[0][0], clock)} on: `;
+  const times = seen.length === 1 ? "once" : `${seen.length} times`;
+  const first = `Seen ${times}, first ${dated(seen[0][0], clock)}${seen.length > MOST_SIGHTINGS ? "; the last" : ""}: `;
   const buttons = seen.slice(-MOST_SIGHTINGS).map((range) =>
     h(
       "button",

@@ -73,8 +73,9 @@ export function apart(diagnosis: Diagnosis): HTMLElement | null {
   return fold(`Kept apart (${items.length})`, h("ul", "plain", ...items));
 }
 
-export function nodeFacts(diagnosis: Diagnosis): HTMLElement {
+export function nodeFacts(diagnosis: Diagnosis): HTMLElement | null {
   const { node } = diagnosis;
+  if (Object.keys(node.description).length === 0) return null;
   const rows = Object.entries(node.description).map(([name, value]) =>
     h("tr", {}, h("th", { attrs: { scope: "row" } }, name.replace(/_/g, " ")), h("td", {}, value)),
   );

@@ -1,0 +1,140 @@
+//! What is answered about a recording is what other commands say of it.
+
+use super::{Server, fixture};
+use crate::command::{sexton, stdout};
+
+const BUNDLE: &str = "6.18-debian12/churn-shell-loop";
+
+#[test]
+fn the_judgement_is_that_of_diagnose_and_has_times() {
+    let server = Server::over(&fixture(BUNDLE));
+    let mut served = server.get("/api/v1/sources/main/diagnosis").json();
+    let bundle = fixture(BUNDLE);
+    let said = sexton(&["diagnose", "--json", "--from", bundle.to_str().unwrap()]);
+    let said: serde_json::Value = serde_json::from_str(&stdout(&said)).unwrap();
+    let times = served.as_object_mut().unwrap().remove("times").unwrap();
+    assert_eq!(served, said);
+    let source = server.wait_until_read();
+    let (from, to) = (source["from"].as_u64(), source["to"].as_u64());
+    for finding in said["findings"].as_array().unwrap() {
+        let id = finding["id"].as_str().unwrap();
+        let evidence = times["evidence"][id].as_array().unwrap();
+        assert_eq!(
+            evidence.len(),
+            finding["evidence"].as_array().unwrap().len()
+        );
+        for range in times["findings"][id].as_array().unwrap() {
+            assert!(range[0].as_u64() <= range[1].as_u64(), "{id}: {range}");
+            assert!(range[0].as_u64() <= to, "{id}: {range} {from:?} {to:?}");
+        }
+    }
+    assert!(!said["findings"].as_array().unwrap().is_empty());
+    assert_eq!(
+        times["links"].as_array().unwrap().len(),
+        said["links"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn tiles_of_any_width_have_the_same_largest_value() {
+    let server = Server::over(&fixture(BUNDLE));
+    let source = server.wait_until_read();
+    let lanes = server.get("/api/v1/sources/main/lanes").json();
+    let worst = &lanes["lanes"][0];
+    assert_eq!(worst["id"], "cores.worst");
+    let (from, to) = (
+        source["from"].as_u64().unwrap(),
+        source["to"].as_u64().unwrap(),
+    );
+    for width in [1, 10, 333, 4096] {
+        let path = format!("/api/v1/sources/main/tiles?lane=cores.worst&width={width}");
+        let tile = server.get(&path).json()["tiles"][0].clone();
+        let values = tile["values"].as_array().unwrap();
+        let step = tile["step"].as_u64().unwrap();
+        assert!(values.len() as u64 <= width, "{width}");
+        assert!(from + step * values.len() as u64 >= to, "{width}");
+        let largest = values.iter().filter_map(serde_json::Value::as_f64);
+        let largest = largest.fold(0.0, f64::max);
+        let told = worst["max"].as_f64().unwrap();
+        assert!((largest - told).abs() < 0.01, "{width}: {largest} {told}");
+        assert!(tile["mean"][0].as_f64() <= Some(largest), "{width}");
+    }
+    // Before the recording nothing was seen, and that is not zero.
+    let (before, start) = (from - 6_000_000, from - 3_000_000);
+    let path =
+        format!("/api/v1/sources/main/tiles?lane=cores.worst&from={before}&to={start}&width=3");
+    let tile = server.get(&path).json()["tiles"][0].clone();
+    assert_eq!(tile["values"], serde_json::json!([null, null, null]));
+    // Before the boot there is no moment to ask about.
+    let path = "/api/v1/sources/main/tiles?lane=cores.worst&from=1&to=2";
+    assert_eq!(server.get(path).status, 422);
+}
+
+#[test]
+fn a_sensor_that_saw_nothing_leaves_a_gap() {
+    let server = Server::over(&fixture(BUNDLE));
+    server.wait_until_read();
+    let path = "/api/v1/sources/main/tiles?lane=gaps&lane=units.restarts&width=50";
+    let tiles = server.get(path).json()["tiles"].clone();
+    let told = tiles[0]["events"].as_array().unwrap();
+    let of_units = told.iter().filter(|gap| gap["kind"] == "units").count();
+    let gaps = tiles[1]["gaps"].as_array().unwrap();
+    assert_eq!(of_units > 0, !gaps.is_empty(), "{tiles}");
+}
+
+#[test]
+fn dying_cgroups_are_those_of_the_last_census() {
+    let server = Server::over(&fixture(BUNDLE));
+    server.wait_until_read();
+    let zombies = server.get("/api/v1/sources/main/zombies").json();
+    let dying = zombies["dying"].as_f64().unwrap();
+    assert!(dying > 0.0, "{zombies}");
+    let growth = zombies["growth"]["dying"].as_array().unwrap();
+    assert_eq!(growth.last().unwrap().as_f64(), Some(dying));
+    let origins = zombies["origins"].as_array().unwrap();
+    let sum: f64 = origins
+        .iter()
+        .filter_map(|origin| origin["dying"].as_f64())
+        .sum();
+    assert!(sum > 0.0 && sum <= dying, "{sum} of {dying}");
+}
+
+#[test]
+fn answers_say_when_they_are_known_and_are_packed() {
+    let server = Server::over(&fixture(BUNDLE));
+    server.wait_until_read();
+    let path = "/api/v1/sources/main/lanes";
+    let first = server.get(path);
+    let tag = first.header("etag").expect("a tag");
+    let again = server.get_with(path, &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let packed = server.get_with(path, "Accept-Encoding: gzip\r\n");
+    assert_eq!(packed.header("content-encoding").as_deref(), Some("gzip"));
+    assert!(packed.body.len() * 2 < first.body.len());
+    let head = server.raw(
+        format!(
+            "HEAD {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            server.address
+        )
+        .as_bytes(),
+    );
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[test]
+fn several_requests_go_over_one_connection() {
+    use std::io::{Read, Write};
+    let server = Server::over(&fixture(BUNDLE));
+    let mut stream = server.connect();
+    let one = format!(
+        "GET /openapi.json HTTP/1.1\r\nHost: {}\r\n\r\n",
+        server.address
+    );
+    let last = one.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    stream
+        .write_all(format!("{one}{one}{last}").as_bytes())
+        .unwrap();
+    let mut all = String::new();
+    stream.read_to_string(&mut all).unwrap();
+    assert_eq!(all.matches("HTTP/1.1 200 OK\r\n").count(), 3);
+}

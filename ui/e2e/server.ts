@@ -1,0 +1,61 @@
+// Starts `sexton serve` on a recording of the drill, once for all tests.
+//
+// SEXTON         the program; target/debug/sexton if not given. It must hold the page
+//                (`cargo xtask page`, then build).
+// SEXTON_BUNDLE  the recording, a folder; the one in fixtures/ if not given.
+// SEXTON_URL     a server that runs already, instead of both.
+
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { TestProject } from "vitest/node";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    address: string;
+  }
+}
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+export default async function setup(project: TestProject): Promise<() => void> {
+  if (process.env.SEXTON_URL) {
+    project.provide("address", process.env.SEXTON_URL);
+    return () => {};
+  }
+  const program = process.env.SEXTON ?? `${ROOT}target/debug/sexton`;
+  const folder = mkdtempSync(join(tmpdir(), "sexton-e2e-"));
+  const bundle = process.env.SEXTON_BUNDLE ?? unpacked(folder);
+  for (const path of [program, bundle]) {
+    if (!existsSync(path)) throw new Error(`${path} is not there; see e2e/server.ts`);
+  }
+  const server = spawn(program, ["serve", bundle, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
+  project.provide("address", await addressOf(server));
+  return () => {
+    server.kill("SIGINT");
+    rmSync(folder, { recursive: true });
+  };
+}
+
+/** Not packed by `sexton bundle pack`, which leaves stacks out. */
+function unpacked(folder: string): string {
+  execFileSync("tar", ["-xzf", `${ROOT}fixtures/6.18-debian12/drill/recording.tar.gz`, "-C", folder]);
+  return folder;
+}
+
+function addressOf(server: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    const read = (bytes: Buffer) => {
+      said += bytes;
+      if (said.includes("There is no page")) reject(new Error(said));
+      const address = /Open (http:\/\/\S+)/.exec(said)?.[1];
+      if (address) resolve(address);
+    };
+    server.stdout?.on("data", read);
+    server.stderr?.on("data", read);
+    server.on("exit", (code) => reject(new Error(`sexton serve ended with ${code}: ${said}`)));
+  });
+}

@@ -1,0 +1,184 @@
+// Ways to use the page: keys, a phone, a file dropped on it, a file made of it.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, inject, test } from "vitest";
+import type { Flame } from "../src/api/types";
+import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
+
+withBrowser();
+
+test("the exported file opens from disk and asks nobody", async () => {
+  const answer = await fetch(new URL("api/v1/sources/main/export.html", inject("address")));
+  expect(answer.status).toBe(200);
+  const folder = await mkdtemp(join(tmpdir(), "sexton-page-"));
+  const file = join(folder, "page.html");
+  await writeFile(file, Buffer.from(await answer.arrayBuffer()));
+  const stage = await blank();
+  const asked: string[] = [];
+  stage.page.on("request", (request) => asked.push(request.url()));
+  try {
+    await on(stage, async (page) => {
+      await page.goto(pathToFileURL(file).href);
+      expect(await page.locator(".chain").first().locator(".card").count()).toBe(6);
+      const canvas = page.locator("#heatmap canvas");
+      await canvas.scrollIntoViewIfNeeded();
+      await page.getByLabel("Count samples of").selectOption("core");
+      await page.getByLabel("Which one").selectOption("0");
+      await page.waitForTimeout(500);
+      await drag(page, canvas, [0.5, 0.8], [0.6, 0.3]);
+      await page.locator("#flame").scrollIntoViewIfNeeded();
+      expect(percentIn(await shareOf(page, "memory_stat_show|memcg_numa_stat_show"))).toBeGreaterThan(50);
+      await drag(page, canvas, [0.2, 0.8], [0.3, 0.3], "Shift");
+      await page.locator(".flame-words", { hasText: "compared with" }).waitFor();
+      await page.locator("#zombies .records").first().waitFor();
+      expect(asked).toEqual([pathToFileURL(file).href]);
+    });
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("everything can be done with keys", async () => {
+  await on(await open(), async (page) => {
+    await page.keyboard.press("?");
+    expect(await page.locator("dialog.help").isVisible()).toBe(true);
+    await page.keyboard.press("Escape");
+    expect(await page.locator("dialog.help").isVisible()).toBe(false);
+    const words = page.locator(".window-words");
+    const all = await words.textContent();
+    await page.keyboard.press("+");
+    await page.keyboard.press("ArrowRight");
+    expect((await stateOf(page)).get("window")).not.toBe(null);
+    await page.keyboard.press("0");
+    expect(await words.textContent()).toBe(all);
+    const theme = await page.locator("html").getAttribute("data-theme");
+    await page.keyboard.press("t");
+    expect(await page.locator("html").getAttribute("data-theme")).not.toBe(theme);
+    await page.keyboard.press("/");
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe("flame-search");
+  });
+});
+
+test("the chain, the heat map and the flame graph take the focus", async () => {
+  await on(await open(), async (page) => {
+    await page.locator('[data-finding^="CPU001"]').first().focus();
+    await page.keyboard.press("Enter");
+    expect(await page.locator(".detail h3").textContent()).toContain("CPU001");
+    await page.keyboard.press("3");
+    await page.waitForTimeout(800);
+    await page.locator("#heatmap canvas").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    const selection = (await stateOf(page)).get("selection");
+    expect(selection).not.toBe(null);
+    await page.locator("#flame canvas").focus();
+    await page.locator(".flame-words", { hasText: "samples" }).waitFor();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
+    expect(await page.locator(".crumbs button").count()).toBe(4);
+    const outlined = await page.locator("#flame canvas").evaluate((canvas) => getComputedStyle(canvas).outlineStyle);
+    expect(outlined).not.toBe("none");
+  });
+});
+
+test("whatever can be pressed has a name", async () => {
+  await on(await open(), async (page) => {
+    const nameless = await page.evaluate(() =>
+      [...document.querySelectorAll("button, select, input, canvas, a")]
+        .filter((element) => element.getAttribute("aria-hidden") !== "true")
+        .filter((element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")))
+        .map((element) => element.outerHTML),
+    );
+    expect(nameless).toEqual([]);
+  });
+});
+
+test.each(["light", "dark"] as const)("a phone shows all of it without scrolling sideways, %s", async (colorScheme) => {
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, colorScheme };
+  await on(await open("", phone), async (page) => {
+    for (const section of ["verdict", "timeline", "heatmap", "flame", "zombies"]) {
+      await page.locator(`#${section}`).evaluate((element) => element.scrollIntoView());
+      await page.waitForTimeout(400);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth), section).toBeLessThanOrEqual(390);
+    }
+    const cards = page.locator(".chain").first().locator(".card");
+    const [first, second] = [await cards.nth(0).boundingBox(), await cards.nth(1).boundingBox()];
+    expect(second?.y).toBeGreaterThan((first?.y ?? 0) + (first?.height ?? 0) - 1);
+    expect(await page.locator("html").getAttribute("data-theme")).toBe(colorScheme);
+  });
+});
+
+test("a file that is dropped is opened", async () => {
+  await on(await open(), async (page) => {
+    const dropped = await page.evaluateHandle(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File(["app;main;work 90\napp;main;rest 10\n"], "stacks.folded"));
+      return transfer;
+    });
+    await page.dispatchEvent("body", "dragover", { dataTransfer: dropped });
+    expect(await page.locator(".veil").isVisible()).toBe(true);
+    await page.dispatchEvent("body", "drop", { dataTransfer: dropped });
+    await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
+    await page.locator("#flame").scrollIntoViewIfNeeded();
+    await page.locator(".flame-words", { hasText: "100 samples" }).waitFor();
+    expect(percentIn(await shareOf(page, "^work$"))).toBe(90);
+    await page.goBack();
+    await page.locator(".chain .card").first().waitFor();
+  });
+});
+
+/** Programs that call ten functions, which call 500, and so on: 100,501 frames. */
+function manyFrames(): Flame {
+  const parent = [-1];
+  const level = (from: number, n: number, each: number) => {
+    for (let i = 0; i < n * each; i++) parent.push(from + (i % n));
+    return parent.length - n * each;
+  };
+  const tens = level(0, 1, 10);
+  const hundreds = level(tens, 10, 49);
+  const leaves = level(hundreds, 490, 204);
+  const value = parent.map((_, i) => (i >= leaves ? 1 + (i % 7) : 0));
+  for (let node = parent.length - 1; node > 0; node--) value[parent[node]] += value[node];
+  const names = parent.map((_, i) => `f${i}`);
+  return {
+    from: 0, to: 1, event: "samples", samples: value[0], base_samples: null, total: value[0], base_total: null, names,
+    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value }, cut: null, gaps: [],
+  };
+}
+
+test("100,000 distinct frames are drawn, searched and walked", async () => {
+  const flame = manyFrames();
+  expect(flame.names.length).toBeGreaterThan(100_000);
+  await on(await open(), async (page) => {
+    await page.route("**/flame?*", (route) => route.fulfill({ json: flame }));
+    await page.reload();
+    await page.locator(".chain .card").first().waitFor();
+    await page.locator("#flame").scrollIntoViewIfNeeded();
+    await page.locator(".flame-words", { hasText: `${flame.total.toLocaleString("en-US")} samples` }).waitFor();
+    expect(percentIn(await shareOf(page, "^f3$"))).toBeCloseTo(10, 0);
+    await page.locator("#flame canvas").focus();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    expect(await page.locator(".crumbs button").count()).toBe(4);
+    await page.keyboard.press("Backspace");
+    expect(await page.locator(".crumbs button").count()).toBe(3);
+  });
+});
+
+test("what cannot be opened is told", async () => {
+  const stage = await open();
+  await on({ ...stage, complaints: [] }, async (page) => {
+    await page.locator("input[type=file]").setInputFiles({ name: "photo.png", mimeType: "image/png", buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]) });
+    await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
+    expect(await page.locator(".chain .card").first().isVisible()).toBe(true);
+  });
+});
+
+test("a link to what is gone shows what there is, and says so", async () => {
+  await on(await open("#source=gone&window=1-2&finding=X"), async (page) => {
+    expect(await page.locator(".toast").textContent()).toContain("not open here any more");
+    expect((await stateOf(page)).get("source")).toBe("main");
+  });
+});
