@@ -161,6 +161,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::Program("strace"),
+        package: "strace",
+        why: "kills a change of an image at each of its steps",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::File(&["/usr/bin/time"]),
         package: "time",
         why: "measures the memory of an audit",
@@ -320,6 +326,7 @@ mod tests {
                 "fdisk",
                 "systemd",
                 "rpm",
+                "strace",
                 "time",
                 "zstd",
             ],
@@ -353,6 +360,7 @@ mod tests {
                 "fdisk",
                 "systemd",
                 "rpm",
+                "strace",
                 "time",
                 "zstd",
                 "debian-archive-keyring",
