@@ -182,6 +182,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::Program("strace"),
+        package: "strace",
+        why: "kills a change of an image at each of its steps",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::File(&["/usr/bin/time"]),
         package: "time",
         why: "measures the memory of an audit",
@@ -349,6 +355,7 @@ mod tests {
                 "fdisk",
                 "systemd",
                 "rpm",
+                "strace",
                 "time",
                 "zstd",
                 "chromium",
@@ -385,6 +392,7 @@ mod tests {
                 "fdisk",
                 "systemd",
                 "rpm",
+                "strace",
                 "time",
                 "zstd",
                 "chromium",

@@ -214,15 +214,18 @@ impl FolderRoot {
 
 impl FolderRoot {
     fn open_file(&self, path: &Path) -> io::Result<fs::File> {
-        // NONBLOCK: a named pipe in a captured tree must not stop us.
-        let file = fs::File::from(self.open_inside(path, OFlags::RDONLY | OFlags::NONBLOCK)?);
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(
+        // Looked at before it is opened: opening a device may do something, such as start a
+        // watchdog. NONBLOCK: a named pipe that takes its place must not stop us.
+        let is_file = self.meta(path)?.kind == Kind::File;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = is_file.then(|| self.open_inside(path, flags)).transpose()?;
+        match file.map(fs::File::from) {
+            Some(file) if file.metadata()?.is_file() => Ok(file),
+            _ => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "not a regular file",
-            ));
+            )),
         }
-        Ok(file)
     }
 }
 

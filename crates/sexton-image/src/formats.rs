@@ -102,6 +102,22 @@ pub(crate) fn open(
     Ok(None)
 }
 
+/// Why this is no tree of a system: not even its first folders can be read, or they hold none.
+pub(crate) fn no_root(root: &dyn Root, what: String) -> ImageError {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    for folder in ["/", "/etc", "/usr"] {
+        if let Err(error) = root.list(Path::new(folder))
+            && !matches!(error.kind(), NotFound | NotADirectory)
+        {
+            return ImageError::Damaged {
+                format: "a root filesystem",
+                what: format!("{what}: {folder}: {error}"),
+            };
+        }
+    }
+    ImageError::NoRoot { what }
+}
+
 /// Whether this is the tree of a system and not any folder of files.
 pub(crate) fn is_root(root: &dyn Root) -> bool {
     const SIGNS: &[&str] = &[

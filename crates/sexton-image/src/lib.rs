@@ -72,7 +72,7 @@ pub fn open(source: &Path) -> Result<Image, ImageError> {
         }
     };
     if !formats::is_root(root.as_ref()) {
-        return Err(ImageError::NoRoot { what });
+        return Err(formats::no_root(root.as_ref(), what));
     }
     Ok(Image {
         root,

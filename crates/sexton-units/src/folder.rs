@@ -1,13 +1,17 @@
 //! One folder of the search path: its units, its links, and what they enable.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sexton_host::Kind;
 
 use crate::name;
 use crate::state::Info;
-use crate::tree::Tree;
+use crate::tree::{Entry, Tree};
+
+/// A folder of units with more is a trap; a full desktop has 700.
+const N_ENTRIES_MAX: usize = 10_000;
 
 /// A link in a `.wants`, `.requires` or `.upholds` folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +43,17 @@ pub(crate) struct Folder {
     pub(crate) wants: Vec<Want>,
 }
 
+/// What is in a folder, up to a bound.
+fn some(tree: &mut Tree<'_>, folder: &Path) -> Vec<Entry> {
+    let mut entries = tree.list(folder);
+    if entries.len() > N_ENTRIES_MAX {
+        entries.truncate(N_ENTRIES_MAX);
+        let what = format!("only the first {N_ENTRIES_MAX} of its entries are looked at");
+        tree.gap(folder, &io::Error::new(io::ErrorKind::FileTooLarge, what));
+    }
+    entries
+}
+
 impl Folder {
     pub(crate) fn read(tree: &mut Tree<'_>, path: &str) -> Self {
         let path = Path::new(path);
@@ -46,7 +61,7 @@ impl Folder {
             path: path.to_owned(),
             ..Self::default()
         };
-        for entry in tree.list(path) {
+        for entry in some(tree, path) {
             if entry.is_dir {
                 folder.read_sub(tree, &entry.name);
                 continue;
@@ -90,7 +105,7 @@ impl Folder {
             _ => return,
         };
         let path = self.path.join(sub);
-        for entry in tree.list(&path) {
+        for entry in some(tree, &path) {
             let link = path.join(&entry.name);
             let is_link = tree
                 .link_meta(&link)

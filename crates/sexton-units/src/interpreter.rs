@@ -8,6 +8,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use sexton_host::Kind;
+
 use crate::start::{PROGRAM_FOLDERS, VOLATILE};
 use crate::tree::Tree;
 
@@ -112,6 +114,9 @@ pub fn first_line(head: &[u8]) -> Option<Asked> {
 pub(crate) fn missing(tree: &Tree<'_>, program: &Path, knows_path: bool) -> Option<String> {
     let mut program = program.to_owned();
     for _ in 0..N_STEPS_MAX {
+        if tree.meta(&program)?.kind != Kind::File {
+            return None;
+        }
         let head = tree.root().read_at(&program, 0, LINE_BYTES_MAX).ok()?;
         if let Some(headers) = Headers::of(&head) {
             let loader = loader(tree, &program, &headers)?;
@@ -204,7 +209,7 @@ mod tests {
             ("env", "#!/bin/script\n"),
             ("found", "#!/usr/bin/env program\n"),
             ("lost", "#!/usr/bin/env python3\n"),
-            ("gone", "#!/usr/bin/gone\n"),
+            ("gone", "#!/usr/bin/absent\n"),
             ("loop", "#!/bin/loop\n"),
             ("text", "no more than text\n"),
         ] {
@@ -218,7 +223,7 @@ mod tests {
         assert_eq!(missing("found"), Some(loader.clone()));
         let lost = |name: &str| Some(format!("its interpreter {name} is missing"));
         assert_eq!(missing("lost"), lost("python3"));
-        assert_eq!(missing("gone"), lost("/usr/bin/gone"));
+        assert_eq!(missing("gone"), lost("/usr/bin/absent"));
         assert_eq!((missing("loop"), missing("text")), (None, None));
         let name = loader.split(' ').nth(2).expect("a name");
         fs::create_dir_all(at(&name[1..]).parent().expect("a folder")).expect("made");

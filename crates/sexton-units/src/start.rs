@@ -227,7 +227,7 @@ fn may_be_generated(tree: &Tree<'_>, unit: &str) -> bool {
     let plain = |name: &str| name.replace('_', "-");
     let named_after = format!("{}-generator", plain(crate::name::stem(unit)));
     let knows = |path: &Path| {
-        let program = tree.root().read(path, PROGRAM_BYTES_MAX);
+        let program = tree.read(path, PROGRAM_BYTES_MAX);
         let program = program.unwrap_or_default();
         program
             .windows(unit.len())

@@ -309,8 +309,7 @@ impl Ground for Site<'_> {
     }
 
     fn has_text(&self, path: &str, text: &str) -> bool {
-        let content = self
-            .root
+        let content = Tree::new(self.root)
             .read(Path::new(path), TEXT_BYTES_MAX)
             .unwrap_or_default();
         let lines = String::from_utf8_lossy(&content).into_owned();

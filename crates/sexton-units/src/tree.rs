@@ -10,6 +10,11 @@ use sexton_model::text::escape;
 /// No unit file is near this; systemd itself stops at 1 MiB for a line.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
+/// All of a root's settings together; a full desktop's are 2 MB. What a line becomes in
+/// memory counts too, so that many short ones are no way around it.
+const SETTINGS_BYTES_MAX: u64 = 32 << 20;
+const LINE_BYTES: u64 = 64;
+
 /// As many links as Linux follows.
 const N_LINKS_MAX: usize = 40;
 
@@ -26,6 +31,8 @@ pub struct Tree<'a> {
     /// Where folders really are.
     folders: HashMap<PathBuf, PathBuf>,
     gaps: Vec<String>,
+    /// What is left for settings.
+    room_bytes: u64,
 }
 
 impl std::fmt::Debug for Tree<'_> {
@@ -43,6 +50,7 @@ impl<'a> Tree<'a> {
             root,
             folders: HashMap::new(),
             gaps: Vec::new(),
+            room_bytes: SETTINGS_BYTES_MAX,
         }
     }
 
@@ -88,8 +96,11 @@ impl<'a> Tree<'a> {
 
     /// The text of a file; `None` if it is not there or cannot be read.
     pub(crate) fn text(&mut self, path: &Path) -> Option<String> {
-        match self.root.read(path, FILE_BYTES_MAX) {
-            Ok(content) => Some(String::from_utf8_lossy(&content).into_owned()),
+        match self.read(path, FILE_BYTES_MAX) {
+            Ok(content) if self.has_room(path, &content) => {
+                Some(String::from_utf8_lossy(&content).into_owned())
+            }
+            Ok(_) => None,
             // Where a link leads to a device: an empty file for all that systemd cares.
             Err(error)
                 if self
@@ -105,6 +116,35 @@ impl<'a> Tree<'a> {
                 None
             }
         }
+    }
+
+    /// The content of a file. On a running system a pipe would keep us waiting; roots of images
+    /// open no such thing anyway.
+    pub(crate) fn read(&self, path: &Path, limit_bytes: u64) -> io::Result<Vec<u8>> {
+        if self.root.is_live() && self.root.meta(path)?.kind != Kind::File {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
+        }
+        self.root.read(path, limit_bytes)
+    }
+
+    /// Whether there is room for so much more; that there is none is said once.
+    fn has_room(&mut self, path: &Path, content: &[u8]) -> bool {
+        let n_lines = content.iter().filter(|&&b| b == b'\n').count() as u64;
+        let needed = content.len() as u64 + n_lines * LINE_BYTES;
+        match self.room_bytes.checked_sub(needed) {
+            Some(room) => self.room_bytes = room,
+            None if self.room_bytes > 0 => {
+                self.room_bytes = 0;
+                let what =
+                    "no file of settings is read from here on: there are over 32 MiB of them";
+                self.gap(path, &io::Error::new(io::ErrorKind::FileTooLarge, what));
+            }
+            None => {}
+        }
+        self.room_bytes > 0
     }
 
     pub(crate) fn link(&self, path: &Path) -> io::Result<PathBuf> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::disk_table::{self, MasterRecord};
-use super::{Format, Opened, Sniff, is_root};
+use super::{Format, Opened, Sniff, is_root, no_root};
 use crate::bytes::{Part, Shared};
 use crate::error::ImageError;
 use crate::gaps::Gaps;
@@ -45,8 +45,12 @@ fn open(disk: &Shared, gaps: &mut Gaps, depth: usize) -> Result<Opened, ImageErr
                     format!("{NAME} ({table}), partition {number}, {what}"),
                 ));
             }
-            Ok(Some((_, what))) => {
+            Ok(Some((_, what))) if found.is_some() => {
                 others.push(format!("partition {number} ({what}) is not the root"))
+            }
+            Ok(Some((root, what))) => {
+                let why = no_root(root.as_ref(), what);
+                others.push(format!("partition {number}: {why}"))
             }
             Ok(None) => {}
             Err(error) => others.push(format!("partition {number}: {error}")),

@@ -13,7 +13,7 @@ const BYTES_MAX: u64 = 128 << 20;
 pub(super) fn read(tree: &mut Tree<'_>, found: &mut Found) -> bool {
     for place in PLACES {
         let path = Path::new(place);
-        match tree.root().read(path, BYTES_MAX) {
+        match tree.read(path, BYTES_MAX) {
             Ok(content) => {
                 parse(tree, &String::from_utf8_lossy(&content), found);
                 found.packages.database = Some("apk");

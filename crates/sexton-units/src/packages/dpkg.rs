@@ -61,7 +61,7 @@ fn may_matter(file: &str) -> bool {
 }
 
 fn text(tree: &mut Tree<'_>, path: &Path, limit_bytes: u64) -> Option<String> {
-    match tree.root().read(path, limit_bytes) {
+    match tree.read(path, limit_bytes) {
         Ok(content) => Some(String::from_utf8_lossy(&content).into_owned()),
         Err(error) => {
             tree.gap(path, &error);

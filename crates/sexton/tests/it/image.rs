@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 use crate::command::{sexton, stderr, stdout};
 
+mod hostile;
+mod killed;
 mod pipelines;
 
 const ECS: &str = "[Unit]\nDescription=Amazon ECS - container agent\nRequires=docker.service\nAfter=docker.service\n\
