@@ -38,17 +38,7 @@ pub(crate) enum Lab {
         machine: Machine,
     },
     /// Play all scenarios on all machines, and write docs/matrix.md
-    Matrix {
-        /// Only the machines with this kernel, `here` for this one; may be repeated
-        #[arg(long)]
-        kernel: Vec<String>,
-        /// Only these scenarios; may be repeated
-        #[arg(long)]
-        scenario: Vec<String>,
-        /// Play nothing; write the page from what was played before
-        #[arg(long)]
-        write_only: bool,
-    },
+    Matrix(matrix::Choice),
     /// A shell in a guest, with sexton in /job; leaving it powers the guest off
     Shell {
         #[command(flatten)]
@@ -105,11 +95,7 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
                 false => ExitCode::FAILURE,
             })
         }
-        Lab::Matrix {
-            kernel,
-            scenario,
-            write_only,
-        } => matrix::matrix(kernel, scenario, *write_only),
+        Lab::Matrix(choice) => matrix::matrix(choice),
         Lab::Shell { machine } => {
             console::shell(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
         }
