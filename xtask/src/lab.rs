@@ -8,6 +8,7 @@ mod card;
 mod console;
 mod guest;
 mod image;
+mod keep;
 mod matrix;
 mod page;
 mod place;
@@ -39,6 +40,13 @@ pub(crate) enum Lab {
     },
     /// Play all scenarios on all machines, and write docs/matrix.md
     Matrix(matrix::Choice),
+    /// Make a fixture of a scenario that was played in a guest
+    Keep {
+        /// Its name
+        scenario: String,
+        #[command(flatten)]
+        machine: Machine,
+    },
     /// A shell in a guest, with sexton in /job; leaving it powers the guest off
     Shell {
         #[command(flatten)]
@@ -96,6 +104,13 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
             })
         }
         Lab::Matrix(choice) => matrix::matrix(choice),
+        Lab::Keep {
+            scenario: name,
+            machine,
+        } => {
+            let place = Place::chosen(machine.kernel.as_deref(), machine.cgroup)?;
+            keep::keep(&scenario(name)?, &place)
+        }
         Lab::Shell { machine } => {
             console::shell(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
         }

@@ -54,7 +54,7 @@ impl Machine {
             (self.is_emulated && is_symptom) || self.is_of_others(id)
         };
         let mut chains = outcome.chains().into_iter();
-        let chain = chains.find(|chain| !chain.iter().all(|id| is_known(&id)));
+        let chain = chains.find(|chain| !chain.iter().all(&is_known));
         chain.unwrap_or_default()
     }
 
@@ -63,7 +63,7 @@ impl Machine {
         let gravest = self.gravest(outcome);
         let is_cause = |id: &&str| CAUSES.iter().any(|code| id.starts_with(code));
         match (outcome.state(), gravest.first()) {
-            ("symptoms-only", Some(first)) if is_cause(&first) => "cause-found",
+            ("symptoms-only", Some(first)) if is_cause(first) => "cause-found",
             (state, _) => state,
         }
     }
@@ -242,4 +242,112 @@ fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
         .collect();
     ensure!(still.is_empty(), "it still says {}", still.join(", "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs;
+
+    const GUEST: Machine = Machine {
+        cache_holds: true,
+        is_shared: false,
+        is_emulated: true,
+    };
+    const HERE: Machine = Machine {
+        cache_holds: true,
+        is_shared: true,
+        is_emulated: false,
+    };
+
+    fn scenario() -> Scenario {
+        toml::from_str(
+            "title = 'a'\ntruth = ['a']\nsetup = ''\nend = ''\n[expect]\n\
+             state = ['cause-found']\nroot = 'UNIT001:a.service'\n\
+             chain = ['UNIT001:a.service', 'MCG001:*/a.service']\n",
+        )
+        .expect("a scenario")
+    }
+
+    /// What is wrong with a run that said this.
+    fn wrong(machine: Machine, state: &str, code: i64, chains: &[&[&str]]) -> Vec<&'static str> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("sexton-checks-{}-{n}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let findings: Vec<Value> = chains
+            .iter()
+            .flat_map(|chain| chain.iter().map(|id| json!({ "id": id })))
+            .collect();
+        let verdict = json!({"verdict": {"state": state, "chains": chains}, "findings": findings});
+        for (name, text) in [
+            ("verdict.json", verdict.to_string()),
+            ("code", code.to_string()),
+            ("seconds", "100.0 121.5".to_owned()),
+            ("happened", "0".to_owned()),
+        ] {
+            fs::write(folder.join(name), text).expect("written");
+        }
+        let outcome = Outcome::read(&folder).expect("an outcome");
+        let checks = checks(&scenario(), machine, &outcome);
+        fs::remove_dir_all(&folder).expect("removed");
+        let wrong = checks.into_iter().filter(|check| check.why.is_some());
+        wrong.map(|check| check.what).collect()
+    }
+
+    const GOOD: &[&str] = &["UNIT001:a.service", "MCG001:/x/a.service"];
+
+    #[test]
+    fn the_truth_passes() {
+        assert!(wrong(GUEST, "cause-found", 1, &[GOOD]).is_empty());
+    }
+
+    #[test]
+    fn every_lie_is_told() {
+        let check = |state, code, chains: &[&[&str]], expected: &[&str]| {
+            assert_eq!(wrong(GUEST, state, code, chains), expected);
+        };
+        check("cause-found", 0, &[GOOD], &["exit code"]);
+        check("healthy", 0, &[], &["state", "root", "chain"]);
+        let other = ["UNIT001:b.service", "MCG001:/x/a.service"];
+        check(
+            "cause-found",
+            1,
+            &[&other],
+            &["root", "chain", "nobody else is accused"],
+        );
+        check(
+            "cause-found",
+            1,
+            &[GOOD, &["UNIT002:cron.service"]],
+            &["nobody else is accused"],
+        );
+    }
+
+    #[test]
+    fn a_core_that_the_emulator_lost_hides_no_root() {
+        let chains: &[&[&str]] = &[&["CPU001:1"], GOOD];
+        assert!(wrong(GUEST, "symptoms-only", 1, chains).is_empty());
+        assert_eq!(
+            wrong(HERE, "symptoms-only", 1, chains),
+            ["state", "root", "chain"]
+        );
+    }
+
+    #[test]
+    fn what_others_do_to_a_shared_kernel_accuses_nobody() {
+        let good: &[&str] = &["UNIT001:a.service", "MCG001:/sexton-test-<n>/a.service"];
+        let chains: &[&[&str]] = &[good, &["NIC001:eth7"], &["MCG001:/elsewhere/<n>"]];
+        assert!(wrong(HERE, "cause-found", 1, chains).is_empty());
+        let own: &[&[&str]] = &[good, &["NIC001:lab0"]];
+        assert_eq!(
+            wrong(HERE, "cause-found", 1, own),
+            ["nobody else is accused"]
+        );
+        assert_eq!(
+            wrong(GUEST, "cause-found", 1, chains),
+            ["nobody else is accused"]
+        );
+    }
 }
