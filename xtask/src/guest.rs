@@ -8,7 +8,7 @@
 
 mod apt;
 mod boot;
-mod cpio;
+pub(crate) mod cpio;
 mod expect;
 pub(crate) mod mirror;
 pub(crate) mod parts;

@@ -8,6 +8,7 @@ mod card;
 mod console;
 mod guest;
 mod image;
+mod keep;
 mod matrix;
 mod page;
 mod place;
@@ -38,16 +39,13 @@ pub(crate) enum Lab {
         machine: Machine,
     },
     /// Play all scenarios on all machines, and write docs/matrix.md
-    Matrix {
-        /// Only the machines with this kernel, `here` for this one; may be repeated
-        #[arg(long)]
-        kernel: Vec<String>,
-        /// Only these scenarios; may be repeated
-        #[arg(long)]
-        scenario: Vec<String>,
-        /// Play nothing; write the page from what was played before
-        #[arg(long)]
-        write_only: bool,
+    Matrix(matrix::Choice),
+    /// Make a fixture of a scenario that was played in a guest
+    Keep {
+        /// Its name
+        scenario: String,
+        #[command(flatten)]
+        machine: Machine,
     },
     /// A shell in a guest, with sexton in /job; leaving it powers the guest off
     Shell {
@@ -105,11 +103,14 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
                 false => ExitCode::FAILURE,
             })
         }
-        Lab::Matrix {
-            kernel,
-            scenario,
-            write_only,
-        } => matrix::matrix(kernel, scenario, *write_only),
+        Lab::Matrix(choice) => matrix::matrix(choice),
+        Lab::Keep {
+            scenario: name,
+            machine,
+        } => {
+            let place = Place::chosen(machine.kernel.as_deref(), machine.cgroup)?;
+            keep::keep(&scenario(name)?, &place)
+        }
         Lab::Shell { machine } => {
             console::shell(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
         }

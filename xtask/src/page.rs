@@ -60,10 +60,10 @@ pub(crate) fn test() -> Result<Tested> {
     let Some(chromium) = command::find("chromium") else {
         return Ok(Tested::NoChromium);
     };
-    command::run(&mut workspace::build_sexton())?;
+    command::run(&mut workspace::build_static_sexton())?;
     command::run(
         npm.run(&["run", "e2e", "--silent"])
-            .env("SEXTON", workspace::sexton())
+            .env("SEXTON", workspace::static_sexton())
             .env("CHROMIUM", chromium),
     )?;
     Ok(Tested::Passed)

@@ -19,7 +19,7 @@ const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docke
      cron,iproute2,kmod,libpam-systemd,podman";
 
 /// Tests that want these start them.
-const NOT_AT_BOOT: [&str; 9] = [
+const NOT_AT_BOOT: &[&str] = &[
     "docker.service",
     "docker.socket",
     "containerd.service",
@@ -29,6 +29,12 @@ const NOT_AT_BOOT: [&str; 9] = [
     "podman-auto-update.service",
     "podman-auto-update.timer",
     "podman-restart.service",
+    // Nothing of this should begin by itself while something is looked at.
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "fstrim.timer",
 ];
 
 /// For a machine that is no release of Debian.

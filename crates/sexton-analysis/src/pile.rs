@@ -13,6 +13,11 @@ const LEAST_AGE: f64 = 60.0;
 /// Fewer than this have no course worth telling.
 const LEAST: f64 = 10.0;
 
+/// A pile that becomes less drains only if at that pace it is gone within this time: what a
+/// deploy leaves is gone within minutes. Reclaim nibbles at any old pile: 3 in 5 s of 1,301 were
+/// measured on a busy machine, and that one is still a pile tomorrow.
+const GONE_WITHIN: f64 = 600.0;
+
 /// What a pile does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Course {
@@ -48,7 +53,11 @@ pub(crate) fn course(origin: &Origin<'_>) -> Course {
         return Course::Drains;
     }
     let watched = Trend::of(&origin.points);
-    if watched.is_some_and(|trend| trend.per_second + 2.0 * trend.error < 0.0) {
+    let drains = |trend: Trend| {
+        let is_less = trend.per_second + 2.0 * trend.error < 0.0;
+        is_less && last <= -trend.per_second * GONE_WITHIN
+    };
+    if watched.is_some_and(drains) {
         return Course::Drains;
     }
     let aged = by_age(origin);
@@ -143,6 +152,9 @@ mod tests {
         assert_eq!(origin(&[100.0, 100.0, 100.0, 100.0], &[]), Course::Stands);
         assert_eq!(origin(&[400.0, 300.0, 200.0, 100.0], &[]), Course::Drains);
         assert_eq!(origin(&[0.0, 400.0, 100.0, 3.0], &[]), Course::Drains);
+        // Nibbled at, and still there tomorrow.
+        let nibbled = [1_301.0, 1_298.0, 1_295.0, 1_292.0];
+        assert_eq!(origin(&nibbled, &[]), Course::Stands);
         // From two points nothing is told.
         assert_eq!(origin(&[10.0, 30.0], &[]), Course::Stands);
     }

@@ -1,6 +1,7 @@
 //! Holds what sexton said and did against the truth of a scenario.
 
 use anyhow::{Result, bail, ensure};
+use serde_json::Value;
 
 use crate::outcome::{Outcome, ids};
 use crate::pattern::fits;
@@ -12,6 +13,9 @@ pub const MAX_SECONDS: f64 = 60.0;
 /// Findings that accuse nobody: what a core or the kernel went through. An emulator on a
 /// busy machine goes through such things by itself.
 const SYMPTOMS: [&str; 3] = ["CPU001:", "NET001:", "KRN001:"];
+
+/// Findings that can be what all began with.
+const CAUSES: [&str; 5] = ["UNIT001:", "UNIT002:", "UNIT004:", "CTR001:", "CPU002:"];
 
 /// One question, and why the answer is not the true one, if so.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct Machine {
     pub cache_holds: bool,
     /// Its kernel has other users: what they do is seen and told, and is not the scenario's.
     pub is_shared: bool,
+    /// Its cores are those of an emulator, which loses one for seconds while programs start.
+    pub is_emulated: bool,
 }
 
 impl Machine {
@@ -39,6 +45,28 @@ impl Machine {
         let is_cgroup = id.starts_with("MCG00") && !id.contains("/sexton-test-");
         self.is_shared && (is_device || is_cgroup)
     }
+
+    /// The gravest chain. What an emulator does to its cores, and what others do to a kernel
+    /// that they share, comes first only because it is grave.
+    fn gravest(self, outcome: &Outcome) -> Vec<&str> {
+        let is_known = |id: &&str| {
+            let is_symptom = SYMPTOMS.iter().any(|code| id.starts_with(code));
+            (self.is_emulated && is_symptom) || self.is_of_others(id)
+        };
+        let mut chains = outcome.chains().into_iter();
+        let chain = chains.find(|chain| !chain.iter().all(&is_known));
+        chain.unwrap_or_default()
+    }
+
+    /// The state that follows from that chain: it is a cause that it begins with, or not.
+    fn state(self, outcome: &Outcome) -> &str {
+        let gravest = self.gravest(outcome);
+        let is_cause = |id: &&str| CAUSES.iter().any(|code| id.starts_with(code));
+        match (outcome.state(), gravest.first()) {
+            ("symptoms-only", Some(first)) if is_cause(first) => "cause-found",
+            (state, _) => state,
+        }
+    }
 }
 
 /// All questions about one run.
@@ -46,15 +74,15 @@ pub fn checks(scenario: &Scenario, machine: Machine, outcome: &Outcome) -> Vec<C
     let expect = scenario.expected(machine.cache_holds);
     let mut checks = vec![
         check("the trouble happened", succeeded(outcome, "happened")),
-        check("state", state(expect, outcome)),
+        check("state", state(expect, machine, outcome)),
         check("exit code", exit(outcome)),
-        check("root", root(expect, outcome)),
-        check("chain", chain(expect, outcome)),
+        check("root", root(expect, machine, outcome)),
+        check("chain", chain(expect, machine, outcome)),
         check("nobody else is accused", others(expect, machine, outcome)),
         check("within a minute", in_time(outcome)),
     ];
     if let Some(fix) = &scenario.fix {
-        checks.extend(of_fix(fix, expect, outcome));
+        checks.extend(of_fix(fix, expect, machine, outcome));
     }
     checks
 }
@@ -66,9 +94,9 @@ fn check(what: &'static str, done: Result<()>) -> Check {
     }
 }
 
-fn of_fix(fix: &Fix, expect: &Expect, outcome: &Outcome) -> Vec<Check> {
+fn of_fix(fix: &Fix, expect: &Expect, machine: Machine, outcome: &Outcome) -> Vec<Check> {
     let mut checks = vec![
-        check("fix frees what was left", freed(fix, outcome)),
+        check("fix frees what was left", freed(fix, machine, outcome)),
         check("fix leaves the node so", succeeded(outcome, "fixed")),
     ];
     if fix.verify {
@@ -90,8 +118,8 @@ fn succeeded(outcome: &Outcome, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn state(expect: &Expect, outcome: &Outcome) -> Result<()> {
-    let state = outcome.state();
+fn state(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
+    let state = machine.state(outcome);
     ensure!(
         expect.state.iter().any(|wanted| wanted == state),
         "{state:?} instead of {}; found {}",
@@ -118,18 +146,22 @@ fn exit(outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-fn root(expect: &Expect, outcome: &Outcome) -> Result<()> {
-    let root = outcome.root();
-    let is_cause = outcome.state() == "cause-found";
+fn root(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
+    let chain = machine.gravest(outcome);
+    let root = chain.first().copied().unwrap_or_default();
+    let is_cause = machine.state(outcome) == "cause-found";
     match expect.root.as_str() {
         "" => ensure!(!is_cause, "{root} is blamed, and nobody is at fault"),
-        wanted => ensure!(fits(wanted, root), "{root:?} instead of {wanted}"),
+        wanted => ensure!(
+            is_cause && fits(wanted, root),
+            "{root:?} instead of {wanted}"
+        ),
     }
     Ok(())
 }
 
-fn chain(expect: &Expect, outcome: &Outcome) -> Result<()> {
-    let chain = outcome.chain();
+fn chain(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
+    let chain = machine.gravest(outcome);
     let mut rest = chain.iter();
     for wanted in &expect.chain {
         let found = rest.any(|id| fits(wanted, id));
@@ -163,7 +195,7 @@ fn in_time(outcome: &Outcome) -> Result<()> {
     Ok(())
 }
 
-fn freed(fix: &Fix, outcome: &Outcome) -> Result<()> {
+fn freed(fix: &Fix, machine: Machine, outcome: &Outcome) -> Result<()> {
     let code = outcome.number("fix.code")?;
     ensure!(
         (0..=1).contains(&code),
@@ -177,11 +209,29 @@ fn freed(fix: &Fix, outcome: &Outcome) -> Result<()> {
         _ => "before",
     };
     let after = report[key].as_u64();
+    let held_by_others = match machine.is_shared {
+        true => held_by_others(&report),
+        false => 0,
+    };
     match after {
-        Some(after) if after <= fix.left => Ok(()),
+        Some(after) if after.saturating_sub(held_by_others) <= fix.left => Ok(()),
         Some(after) => bail!("{after} are left, at most {} may", fix.left),
         None => bail!("the report does not say how many are left"),
     }
+}
+
+/// How many are left because of what a machine in namespaces has from the one around it: a
+/// filesystem that others write to all the time, and files of the tree that it cannot reach.
+fn held_by_others(report: &Value) -> u64 {
+    const WHY: [&str; 2] = ["metadata of the filesystem", "that is not mounted here"];
+    let left = report["left"].as_array().into_iter().flatten();
+    let is_theirs = |one: &&Value| {
+        let why = one["why"].as_str().unwrap_or_default();
+        WHY.iter().any(|words| why.contains(words))
+    };
+    left.filter(is_theirs)
+        .filter_map(|one| one["dying"].as_u64())
+        .sum()
 }
 
 fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
@@ -192,4 +242,112 @@ fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
         .collect();
     ensure!(still.is_empty(), "it still says {}", still.join(", "));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs;
+
+    const GUEST: Machine = Machine {
+        cache_holds: true,
+        is_shared: false,
+        is_emulated: true,
+    };
+    const HERE: Machine = Machine {
+        cache_holds: true,
+        is_shared: true,
+        is_emulated: false,
+    };
+
+    fn scenario() -> Scenario {
+        toml::from_str(
+            "title = 'a'\ntruth = ['a']\nsetup = ''\nend = ''\n[expect]\n\
+             state = ['cause-found']\nroot = 'UNIT001:a.service'\n\
+             chain = ['UNIT001:a.service', 'MCG001:*/a.service']\n",
+        )
+        .expect("a scenario")
+    }
+
+    /// What is wrong with a run that said this.
+    fn wrong(machine: Machine, state: &str, code: i64, chains: &[&[&str]]) -> Vec<&'static str> {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("sexton-checks-{}-{n}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let findings: Vec<Value> = chains
+            .iter()
+            .flat_map(|chain| chain.iter().map(|id| json!({ "id": id })))
+            .collect();
+        let verdict = json!({"verdict": {"state": state, "chains": chains}, "findings": findings});
+        for (name, text) in [
+            ("verdict.json", verdict.to_string()),
+            ("code", code.to_string()),
+            ("seconds", "100.0 121.5".to_owned()),
+            ("happened", "0".to_owned()),
+        ] {
+            fs::write(folder.join(name), text).expect("written");
+        }
+        let outcome = Outcome::read(&folder).expect("an outcome");
+        let checks = checks(&scenario(), machine, &outcome);
+        fs::remove_dir_all(&folder).expect("removed");
+        let wrong = checks.into_iter().filter(|check| check.why.is_some());
+        wrong.map(|check| check.what).collect()
+    }
+
+    const GOOD: &[&str] = &["UNIT001:a.service", "MCG001:/x/a.service"];
+
+    #[test]
+    fn the_truth_passes() {
+        assert!(wrong(GUEST, "cause-found", 1, &[GOOD]).is_empty());
+    }
+
+    #[test]
+    fn every_lie_is_told() {
+        let check = |state, code, chains: &[&[&str]], expected: &[&str]| {
+            assert_eq!(wrong(GUEST, state, code, chains), expected);
+        };
+        check("cause-found", 0, &[GOOD], &["exit code"]);
+        check("healthy", 0, &[], &["state", "root", "chain"]);
+        let other = ["UNIT001:b.service", "MCG001:/x/a.service"];
+        check(
+            "cause-found",
+            1,
+            &[&other],
+            &["root", "chain", "nobody else is accused"],
+        );
+        check(
+            "cause-found",
+            1,
+            &[GOOD, &["UNIT002:cron.service"]],
+            &["nobody else is accused"],
+        );
+    }
+
+    #[test]
+    fn a_core_that_the_emulator_lost_hides_no_root() {
+        let chains: &[&[&str]] = &[&["CPU001:1"], GOOD];
+        assert!(wrong(GUEST, "symptoms-only", 1, chains).is_empty());
+        assert_eq!(
+            wrong(HERE, "symptoms-only", 1, chains),
+            ["state", "root", "chain"]
+        );
+    }
+
+    #[test]
+    fn what_others_do_to_a_shared_kernel_accuses_nobody() {
+        let good: &[&str] = &["UNIT001:a.service", "MCG001:/sexton-test-<n>/a.service"];
+        let chains: &[&[&str]] = &[good, &["NIC001:eth7"], &["MCG001:/elsewhere/<n>"]];
+        assert!(wrong(HERE, "cause-found", 1, chains).is_empty());
+        let own: &[&[&str]] = &[good, &["NIC001:lab0"]];
+        assert_eq!(
+            wrong(HERE, "cause-found", 1, own),
+            ["nobody else is accused"]
+        );
+        assert_eq!(
+            wrong(GUEST, "cause-found", 1, chains),
+            ["nobody else is accused"]
+        );
+    }
 }

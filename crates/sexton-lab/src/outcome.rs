@@ -66,22 +66,18 @@ impl Outcome {
             .unwrap_or_default()
     }
 
-    /// What all began with, if anything is said of that.
-    pub fn root(&self) -> &str {
-        self.verdict["verdict"]["root"].as_str().unwrap_or_default()
-    }
-
-    /// Ids of the gravest chain, from cause to symptom.
-    pub fn chain(&self) -> Vec<&str> {
-        strings(&self.verdict["verdict"]["chain"])
+    /// Ids of every chain from cause to symptom, the gravest chain first.
+    pub fn chains(&self) -> Vec<Vec<&str>> {
+        let chains = self.verdict["verdict"]["chains"].as_array();
+        chains.into_iter().flatten().map(strings).collect()
     }
 
     /// The first id of every chain.
     pub fn roots(&self) -> Vec<&str> {
-        let chains = self.verdict["verdict"]["chains"].as_array();
-        let chains = chains.into_iter().flatten();
+        let chains = self.chains();
         chains
-            .filter_map(|chain| strings(chain).first().copied())
+            .iter()
+            .filter_map(|chain| chain.first().copied())
             .collect()
     }
 

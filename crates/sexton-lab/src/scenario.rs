@@ -51,7 +51,7 @@ pub struct Scenario {
 }
 
 fn watch_seconds() -> u32 {
-    15
+    12
 }
 
 fn always() -> String {

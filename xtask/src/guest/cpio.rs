@@ -7,29 +7,29 @@ const TEXT: u32 = 0o100_644;
 const CHARACTER_DEVICE: u32 = 0o020_600;
 
 #[derive(Default)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     bytes: Vec<u8>,
     n_entries: usize,
 }
 
 impl Archive {
-    pub(super) fn directory(&mut self, path: &str) {
+    pub(crate) fn directory(&mut self, path: &str) {
         self.entry(path, DIRECTORY, (0, 0), &[]);
     }
 
-    pub(super) fn program(&mut self, path: &str, content: &[u8]) {
+    pub(crate) fn program(&mut self, path: &str, content: &[u8]) {
         self.entry(path, EXECUTABLE, (0, 0), content);
     }
 
-    pub(super) fn text(&mut self, path: &str, content: &str) {
+    pub(crate) fn text(&mut self, path: &str, content: &str) {
         self.entry(path, TEXT, (0, 0), content.as_bytes());
     }
 
-    pub(super) fn device(&mut self, path: &str, major: u32, minor: u32) {
+    pub(crate) fn device(&mut self, path: &str, major: u32, minor: u32) {
         self.entry(path, CHARACTER_DEVICE, (major, minor), &[]);
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }

@@ -128,7 +128,7 @@ impl Store {
         })
     }
 
-    pub(super) fn busybox(&self) -> Result<PathBuf> {
+    pub(crate) fn busybox(&self) -> Result<PathBuf> {
         if let Some(busybox) = self.busybox.get() {
             return Ok(busybox.clone());
         }

@@ -21,6 +21,8 @@ pub(super) struct Card {
     pub(super) at: u64,
     /// From the start of `sexton diagnose` to its answer.
     pub(super) seconds: Option<f64>,
+    /// Why it was not played to its end.
+    pub(super) failed: Option<String>,
     /// Questions, each with what is wrong.
     pub(super) checks: Vec<(String, Option<String>)>,
 }
@@ -62,6 +64,7 @@ impl Card {
             "release": self.release,
             "at": self.at,
             "seconds": self.seconds,
+            "failed": self.failed,
             "checks": checks,
         });
         let path = folder.join(FILE);
@@ -85,6 +88,7 @@ impl Card {
             release: word("release")?,
             at: value["at"].as_u64()?,
             seconds: value["seconds"].as_f64(),
+            failed: word("failed"),
             checks: value["checks"]
                 .as_array()?
                 .iter()
@@ -109,6 +113,7 @@ mod tests {
             release: "6.1.0".into(),
             at: 7,
             seconds: Some(22.5),
+            failed: None,
             checks: vec![("root".into(), None), ("chain".into(), Some("none".into()))],
         };
         card.write(&folder).expect("written");

@@ -3,7 +3,8 @@
 //! Its first disk is the tree that is also booted in namespaces, the second one the job. The
 //! serial port is its console; lines of the job that begin with a mark tell how far it is.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -45,17 +46,24 @@ const OPTIONS: &[&str] = &[
     "-display",
     "none",
     "-device",
-    "nvme,id=disks,serial=lab",
+    "nvme,drive=root,serial=root",
     "-device",
-    "nvme-ns,drive=root,bus=disks,nsid=1",
-    "-device",
-    "nvme-ns,drive=job,bus=disks,nsid=2",
+    "nvme,drive=job,serial=job",
 ];
 
 /// What all guests are made of; nothing is fetched before one is wanted.
 pub(super) struct Guests {
     tree: PathBuf,
     store: OnceCell<parts::Store>,
+    /// By the name of the kernel: asking apt takes seconds.
+    kernels: RefCell<BTreeMap<&'static str, Kernel>>,
+}
+
+/// The parts of a guest that depend on its kernel.
+#[derive(Clone)]
+struct Kernel {
+    image: PathBuf,
+    modules: PathBuf,
 }
 
 /// Ends the emulator when we return early.
@@ -73,7 +81,22 @@ impl Guests {
         Guests {
             tree: tree.to_owned(),
             store: OnceCell::new(),
+            kernels: RefCell::default(),
         }
+    }
+
+    fn kernel(&self, cell: &Cell) -> Result<Kernel> {
+        let name = cell.kernel_name();
+        if let Some(kernel) = self.kernels.borrow().get(name) {
+            return Ok(kernel.clone());
+        }
+        let store = self.store()?;
+        let kernel = Kernel {
+            image: store.kernel(cell.kernel())?,
+            modules: store.modules(cell.kernel(), MODULES)?,
+        };
+        self.kernels.borrow_mut().insert(name, kernel.clone());
+        Ok(kernel)
     }
 
     fn store(&self) -> Result<&parts::Store> {
@@ -127,7 +150,7 @@ impl Guests {
         job::furnish(&place, units, &[sexton], script)?;
         let init = place.join("init");
         fs::write(&init, INIT).with_context(|| format!("cannot write {}", init.display()))?;
-        let modules = self.store()?.modules(cell.kernel(), MODULES)?;
+        let modules = self.kernel(cell)?.modules;
         let mut copy = Command::new("cp");
         command::output(copy.arg("-r").arg(&modules).arg(place.join("modules")))?;
         let disks = Disks {
@@ -146,7 +169,9 @@ impl Guests {
         let mut qemu = store.qemu()?.command();
         qemu.args(OPTIONS)
             .arg("-kernel")
-            .arg(store.kernel(cell.kernel())?)
+            .arg(self.kernel(cell)?.image)
+            .arg("-initrd")
+            .arg(image::initramfs(&store.busybox()?)?)
             .args(["-append", &command_line(cell.cgroup()), "-serial", serial])
             .arg("-drive")
             .arg(drive(&disks.root, "qcow2", "root"))
@@ -186,11 +211,7 @@ fn command_line(cgroup: Cgroup) -> String {
         }
         Cgroup::V2 => "systemd.unified_cgroup_hierarchy=1",
     };
-    let init = image::INIT_PATH;
-    format!(
-        "root=/dev/nvme0n1 rootfstype=ext4 rw init={init} console=ttyS0 quiet panic=-1 \
-         apparmor=0 systemd.show_status=0 {hierarchy}"
-    )
+    format!("console=ttyS0 quiet panic=-1 apparmor=0 systemd.show_status=0 {hierarchy}")
 }
 
 /// Tells the job's lines as they come, until the guest has powered off.

@@ -9,12 +9,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::play::fingerprint;
 use crate::command;
+use crate::guest::cpio::Archive;
 
-/// What the kernel starts: the disk of the job says what comes next.
-const INIT: &str = "#!/bin/sh\nmount -t ext4 /dev/nvme0n2 /job\nexec /bin/sh -e /job/init\n";
-
-/// Where that lies on the root.
-pub(super) const INIT_PATH: &str = "/sbin/lab-init";
+const INITRAMFS: &str = include_str!("initramfs.sh");
 
 /// Room beside what is on it; files of disks are sparse, so what is free costs nothing.
 const ROOT_BYTES: u64 = 4 << 30;
@@ -35,26 +32,16 @@ const MKE2FS: &[&str] = &[
 /// The disk with this tree, made if there is none of this recipe.
 pub(super) fn root(tree: &Path) -> Result<PathBuf> {
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
-    let recipe = format!("{name}\n{INIT}\n{INIT_PATH}\n{ROOT_BYTES}\n{MKE2FS:?}");
-    let folder = super::folder().join("images");
+    let recipe = format!("{name}\n{ROOT_BYTES}\n{MKE2FS:?}");
+    let folder = folder()?;
     let disk = folder.join(format!("root-{:016x}.ext4", fingerprint(recipe.as_bytes())));
     if disk.is_file() {
         return Ok(disk);
     }
     eprintln!("lab: making the disk of guests, once for each recipe");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let partial = folder.join("partial.ext4");
     filesystem(&partial, ROOT_BYTES, tree)?;
-    let init = folder.join("init");
-    fs::write(&init, INIT).with_context(|| format!("cannot write {}", init.display()))?;
-    let add = [
-        format!("write {} {INIT_PATH}", init.display()),
-        format!("set_inode_field {INIT_PATH} mode 0100755"),
-        "mkdir /job".to_owned(),
-    ];
-    for request in add {
-        debugfs(&partial, &["-w"], &request)?;
-    }
+    debugfs(&partial, &["-w"], "mkdir /job")?;
     // Only a complete disk gets the name, and those of older recipes go.
     for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().starts_with("root-") {
@@ -63,6 +50,32 @@ pub(super) fn root(tree: &Path) -> Result<PathBuf> {
     }
     fs::rename(&partial, &disk).with_context(|| format!("cannot create {}", disk.display()))?;
     Ok(disk)
+}
+
+/// What the kernel unpacks and starts.
+pub(super) fn initramfs(busybox: &Path) -> Result<PathBuf> {
+    let busybox =
+        fs::read(busybox).with_context(|| format!("cannot read {}", busybox.display()))?;
+    let mut archive = Archive::default();
+    for dir in ["bin", "dev", "proc", "root", "sys"] {
+        archive.directory(dir);
+    }
+    archive.device("dev/console", 5, 1);
+    archive.program("bin/busybox", &busybox);
+    archive.program("init", INITRAMFS.as_bytes());
+    let bytes = archive.finish();
+    // Guests that boot at the same time share it: it is never written twice.
+    let path = folder()?.join(format!("initramfs-{:016x}.cpio", fingerprint(&bytes)));
+    if !path.is_file() {
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(path)
+}
+
+fn folder() -> Result<PathBuf> {
+    let folder = super::folder().join("images");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
 /// A disk with this folder, which becomes `/job`.

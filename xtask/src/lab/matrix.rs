@@ -9,13 +9,31 @@ use sexton_lab::scenario::Scenario;
 use super::card::Card;
 use super::page;
 use super::place::Place;
-use super::play::Stage;
+use super::play::{Stage, judge};
 use crate::{setup, workspace};
 
 /// A machine that the table leaves out unless it is asked for by name.
 const LEFT_OUT: &str = "5.10-v2";
 
-pub(super) fn matrix(kernels: &[String], names: &[String], write_only: bool) -> Result<ExitCode> {
+/// What of it is played.
+#[derive(clap::Args)]
+pub(crate) struct Choice {
+    /// Only the machines with this kernel, `here` for this one; may be repeated
+    #[arg(long)]
+    kernel: Vec<String>,
+    /// Only these scenarios; may be repeated
+    #[arg(long)]
+    scenario: Vec<String>,
+    /// Play what was red before once more
+    #[arg(long)]
+    replay_red: bool,
+    /// Play nothing; write the page from what was played before
+    #[arg(long)]
+    write_only: bool,
+}
+
+pub(super) fn matrix(choice: &Choice) -> Result<ExitCode> {
+    let (kernels, names) = (&choice.kernel, &choice.scenario);
     let scenarios = super::scenarios()?;
     for name in names {
         super::scenario(name)?;
@@ -25,14 +43,15 @@ pub(super) fn matrix(kernels: &[String], names: &[String], write_only: bool) -> 
     if let Some(kernel) = kernels.iter().find(|kernel| !known(kernel)) {
         anyhow::bail!("no machine has kernel {kernel}; `cargo xtask lab list` lists them");
     }
-    if !write_only {
+    if !choice.write_only {
         let is_wanted =
             |place: &&Place| kernels.is_empty() || kernels.iter().any(|k| k == place.kernel());
         let places = places.iter().filter(is_wanted).filter(is_shown);
         let scenarios = scenarios
             .iter()
             .filter(|scenario| names.is_empty() || names.contains(&scenario.name));
-        play(&places.collect::<Vec<_>>(), &scenarios.collect::<Vec<_>>())?;
+        let (places, scenarios): (Vec<_>, Vec<_>) = (places.collect(), scenarios.collect());
+        play(&places, &scenarios, choice.replay_red)?;
     }
     write(&scenarios, &places)
 }
@@ -41,14 +60,18 @@ fn is_shown(place: &&Place) -> bool {
     place.name() != LEFT_OUT
 }
 
-fn play(places: &[&Place], scenarios: &[&Scenario]) -> Result<()> {
+fn play(places: &[&Place], scenarios: &[&Scenario], replay_red: bool) -> Result<()> {
     setup::install_missing(setup::For::Guests)?;
     let stage = Stage::open()?;
-    for place in places {
-        for scenario in scenarios {
-            let key = stage.key(scenario);
+    for scenario in scenarios {
+        for place in places {
             let before = Card::read(&Stage::folder(scenario, place));
-            if before.is_some_and(|card| card.key == key) {
+            let before = before.filter(|card| card.key == stage.key(scenario, place));
+            let is_done = before.is_some_and(|mut card| {
+                judge(&mut card, scenario, place);
+                !replay_red || card.is_good()
+            });
+            if is_done {
                 println!("lab {} {}: played before", scenario.name, place.name());
                 continue;
             }
@@ -64,7 +87,11 @@ fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
     let mut cards = Vec::new();
     for scenario in scenarios {
         for place in &places {
-            cards.extend(Card::read(&Stage::folder(scenario, place)));
+            // What is expected may have been said better since: that needs no new run.
+            if let Some(mut card) = Card::read(&Stage::folder(scenario, place)) {
+                judge(&mut card, scenario, place);
+                cards.push(card);
+            }
         }
     }
     ensure!(!cards.is_empty(), "nothing was played yet");

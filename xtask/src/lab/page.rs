@@ -154,6 +154,7 @@ mod tests {
             release: "6.1.0-54".into(),
             at: 0,
             seconds: Some(23.4),
+            failed: None,
             checks: vec![("root".into(), Some("it blames cron".into()))],
         };
         let text = page(&[], &["6.1-v2".into()], std::slice::from_ref(&card));

@@ -4,6 +4,8 @@ use std::fs;
 
 use anyhow::{Result, ensure};
 use sexton_lab::checks::Machine;
+use sexton_lab::scenario::Scenario;
+use sexton_lab::script::Pace;
 
 use crate::guest::{CELLS, Cell, Cgroup};
 
@@ -79,6 +81,22 @@ impl Place {
         Machine {
             cache_holds: self.cache_holds(),
             is_shared: matches!(self, Place::Here),
+            is_emulated: matches!(self, Place::Guest(_)),
+        }
+    }
+
+    /// An emulator takes seconds to start sexton, and all else is as slow: there it watches
+    /// as long as it does unless told.
+    pub(super) fn pace(&self, scenario: &Scenario) -> Pace {
+        match self {
+            Place::Here => Pace {
+                watch_seconds: scenario.watch_seconds,
+                is_emulated: false,
+            },
+            Place::Guest(_) => Pace {
+                watch_seconds: scenario.watch_seconds.max(30),
+                is_emulated: true,
+            },
         }
     }
 

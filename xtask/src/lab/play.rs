@@ -54,14 +54,10 @@ impl Stage {
     }
 
     /// What a run of this depends on.
-    pub(super) fn key(&self, scenario: &Scenario) -> String {
+    pub(super) fn key(&self, scenario: &Scenario, place: &Place) -> String {
         let tree = self.rootfs.file_name().unwrap_or_default();
-        let text = [
-            scenario.text.as_bytes(),
-            script(scenario).as_bytes(),
-            tree.as_encoded_bytes(),
-        ]
-        .concat();
+        let job = script(scenario, place.pace(scenario));
+        let text = [job.as_bytes(), tree.as_encoded_bytes()].concat();
         format!("{:016x}{:016x}", self.sexton_key, fingerprint(&text))
     }
 
@@ -87,7 +83,7 @@ impl Stage {
             println!("{title} [{:4.0} s] {line}", start.elapsed().as_secs_f64());
         };
         tell("booting");
-        let job = script(scenario);
+        let job = script(scenario, place.pace(scenario));
         let done = match place {
             Place::Here => self.play_here(&job, &folder, &mut tell),
             Place::Guest(cell) => self
@@ -95,7 +91,8 @@ impl Stage {
                 .play(cell, &self.sexton, &job, &folder, &mut tell),
         };
         tell("judged");
-        let card = self.card(scenario, place, &folder, done);
+        let mut card = self.card(scenario, place, done);
+        judge(&mut card, scenario, place);
         card.write(&folder)?;
         Ok(card)
     }
@@ -112,32 +109,35 @@ impl Stage {
         done
     }
 
-    fn card(&self, scenario: &Scenario, place: &Place, folder: &Path, done: Result<()>) -> Card {
+    fn card(&self, scenario: &Scenario, place: &Place, done: Result<()>) -> Card {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let mut card = Card {
+        Card {
             scenario: scenario.name.clone(),
             place: place.name(),
-            key: self.key(scenario),
+            key: self.key(scenario, place),
             release: String::new(),
             at: now.map_or(0, |now| now.as_secs()),
             seconds: None,
-            checks: vec![(
-                "played to its end".to_owned(),
-                done.err().map(|error| format!("{error:#}")),
-            )],
-        };
-        match Outcome::read(&folder.join(OUT)) {
-            Ok(outcome) => {
-                let release = &outcome.verdict["node"]["kernel"];
-                card.release = release.as_str().unwrap_or_default().to_owned();
-                card.seconds = outcome.seconds_to_verdict().ok();
-                card.add(checks(scenario, place.machine(), &outcome));
-            }
-            Err(error) => card
-                .checks
-                .push(("a judgement".to_owned(), Some(format!("{error:#}")))),
+            failed: done.err().map(|error| format!("{error:#}")),
+            checks: Vec::new(),
         }
-        card
+    }
+}
+
+/// Holds what a run left against what its scenario says now.
+pub(super) fn judge(card: &mut Card, scenario: &Scenario, place: &Place) {
+    let played = ("played to its end".to_owned(), card.failed.clone());
+    card.checks = vec![played];
+    match Outcome::read(&Stage::folder(scenario, place).join(OUT)) {
+        Ok(outcome) => {
+            let release = &outcome.verdict["node"]["kernel"];
+            card.release = release.as_str().unwrap_or_default().to_owned();
+            card.seconds = outcome.seconds_to_verdict().ok();
+            card.add(checks(scenario, place.machine(), &outcome));
+        }
+        Err(error) => card
+            .checks
+            .push(("a judgement".to_owned(), Some(format!("{error:#}")))),
     }
 }
 

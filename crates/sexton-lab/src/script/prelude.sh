@@ -84,10 +84,14 @@ engine() {
     mkdir -p /etc/docker
     echo '{"bridge": "none", "iptables": false, "ip6tables": false}' > /etc/docker/daemon.json
     say "starting $1"
+    systemctl enable -q containerd.service
     systemctl start containerd.service
     await ctr version
-    test "$1" != docker || systemctl start docker.service
-    test "$1" != docker || await docker version
+    if test "$1" = docker; then
+        systemctl enable -q docker.service
+        systemctl start docker.service
+        await docker version
+    fi
     mark engine
 }
 
@@ -132,11 +136,11 @@ image_for_containerd() {
 judge() {
     code=0
     before=$(cut -d' ' -f1 /proc/uptime)
-    ./sexton diagnose --for "$1s" --json -o out/bundle > out/verdict.json 2> out/trouble.txt || code=$?
+    ./sexton diagnose --for "$1s" --json $policy -o out/bundle > out/verdict.json 2> out/trouble.txt || code=$?
     after=$(cut -d' ' -f1 /proc/uptime)
     echo $code > out/code
     echo "$before $after" > out/seconds
-    ./sexton diagnose --from out/bundle > out/verdict.txt 2>&1 || true
+    ./sexton diagnose --from out/bundle $policy > out/verdict.txt 2>&1 || true
 }
 
 # holds NAME: whether the shell on standard input does.
@@ -155,7 +159,7 @@ fix() {
 }
 
 verify() {
-    ./sexton diagnose --for 12s --json > out/verify.json 2>> out/trouble.txt || true
+    ./sexton diagnose --for 12s --json $policy > out/verify.json 2>> out/trouble.txt || true
 }
 
 undo() {

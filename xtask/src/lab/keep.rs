@@ -1,0 +1,123 @@
+//! `cargo xtask lab keep`: makes a fixture of a run in a guest, so that every rule is judged
+//! on it from now on, in plain unit tests.
+//!
+//! A guest is made for one run and thrown away: there is nothing private in it. A run in
+//! namespaces of this machine saw this machine, and is not kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use sexton_lab::outcome::Outcome;
+use sexton_lab::scenario::Scenario;
+use sexton_lab::script::OUT;
+
+use super::place::Place;
+use super::play::Stage;
+use crate::{command, workspace};
+
+/// Fixtures are read by everybody who clones the tree.
+const MAX_BYTES: u64 = 300_000;
+
+pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
+    let Place::Guest(_) = place else {
+        bail!("only a run in a guest is kept: name one by --kernel");
+    };
+    let out = Stage::folder(scenario, place).join(OUT);
+    let outcome = Outcome::read(&out)
+        .with_context(|| format!("{} was not played on {} yet", scenario.name, place.name()))?;
+    let node = |key: &str| outcome.verdict["node"][key].as_str().unwrap_or_default();
+    let release = node("kernel");
+    let folder = fixture(release, &scenario.name, place);
+    let bundle = out.join("bundle");
+    let bytes = size(&bundle)?;
+    ensure!(
+        bytes <= MAX_BYTES,
+        "{} has {bytes} bytes, and a fixture at most {MAX_BYTES}",
+        bundle.display()
+    );
+    if folder.exists() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    command::output(Command::new("cp").arg("-rT").arg(&bundle).arg(&folder))?;
+    let capture = folder.join("capture.toml");
+    let seconds = place.pace(scenario).watch_seconds;
+    fs::write(&capture, provenance(scenario, place, release, seconds))
+        .with_context(|| format!("cannot write {}", capture.display()))?;
+    println!("kept: {} ({bytes} bytes)", folder.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `fixtures/6.1-debian12/plain-unit`; of a kernel that is played with both versions of
+/// cgroups, the version is in the name.
+fn fixture(release: &str, scenario: &str, place: &Place) -> PathBuf {
+    let kernel: Vec<&str> = release.splitn(3, ['.', '-']).take(2).collect();
+    let cgroup = place.name();
+    let cgroup = cgroup.rsplit('-').next().unwrap_or_default();
+    workspace::root()
+        .join("fixtures")
+        .join(format!("{}-debian12", kernel.join(".")))
+        .join(format!("lab-{scenario}-{cgroup}"))
+}
+
+fn provenance(scenario: &Scenario, place: &Place, release: &str, seconds: u32) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let truth: Vec<String> = scenario
+        .truth
+        .iter()
+        .map(|line| format!("    {line:?},\n"))
+        .collect();
+    format!(
+        "kernel = {release:?}\ndistro = \"Debian 12 (bookworm)\"\narch = \"x86_64\"\n\
+         tools = {{ sexton = {version:?} }}\n\
+         taken = \"sexton diagnose --for {seconds}s -o BUNDLE\"\n\
+         done = \"\"\"\n{}.\nPlayed by `cargo xtask lab run {} --kernel {} --cgroup {}`, in an \
+         emulated guest with 2 cores.\n\"\"\"\ntruth = [\n{}]\n\
+         redacted = \"nothing: the guest was made for this run and thrown away\"\n",
+        scenario.title,
+        scenario.name,
+        place.kernel(),
+        place.name().rsplit('-').next().unwrap_or_default(),
+        truth.concat()
+    )
+}
+
+fn size(folder: &Path) -> Result<u64> {
+    let mut bytes = 0;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot list {}", folder.display()))?;
+        let data = entry.metadata().context("cannot look at a file")?;
+        bytes += match data.is_dir() {
+            true => size(&entry.path())?,
+            false => data.len(),
+        };
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixture_is_named_after_kernel_scenario_and_cgroup() {
+        let place = Place::guest(Some("6.1"), None).expect("a guest");
+        let folder = fixture("6.1.0-54-cloud-amd64", "timer", &place);
+        assert!(
+            folder.ends_with("fixtures/6.1-debian12/lab-timer-v1"),
+            "{folder:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_of_this_machine_is_kept() {
+        let folder = workspace::root().join("lab/scenarios/timer.toml");
+        let scenario = Scenario::read(&folder).expect("a scenario");
+        assert!(keep(&scenario, &Place::Here).is_err());
+    }
+}
