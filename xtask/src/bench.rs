@@ -65,6 +65,7 @@ const BENCHES: &[Bench] = &[
         name: "page",
         package: "sexton",
         measures: "how soon the page of a recording of 12 hours has its answers",
+        writes: Writes::ToStdout,
     },
     Bench {
         name: "profile",
