@@ -423,6 +423,22 @@ fn read<T: DataType>(
     read_column::<T>(group, column as usize, column.is_nullable(), n)
 }
 
+/// The column at a place in a row group of `n` rows, none of which is null.
+pub(crate) fn read_required<T: DataType>(
+    group: &dyn RowGroupReader,
+    at: usize,
+    n: usize,
+) -> Result<Vec<T::T>, Damage> {
+    let reader = group.get_column_reader(at).map_err(malformed)?;
+    let mut values = Vec::with_capacity(n);
+    let read = get_typed_column_reader::<T>(reader).read_records(n, None, None, &mut values);
+    read.map_err(malformed)?;
+    if values.len() != n {
+        return Err(malformed("a column is too short"));
+    }
+    Ok(values)
+}
+
 /// The column at a place in a row group of `n` rows.
 pub(crate) fn read_column<T: DataType>(
     group: &dyn RowGroupReader,

@@ -15,10 +15,13 @@ mod intern;
 mod item;
 mod log;
 mod names;
+mod order;
 mod seal;
 mod sealed;
 mod stream;
 mod table;
+mod texts;
+mod ticks;
 mod writer;
 
 use std::sync::Arc;
@@ -30,6 +33,8 @@ use sexton_model::stack::{StackSample, StackTables};
 pub(crate) use log::{FILE as LOG_FILE, StackLog};
 pub(crate) use names::{FOLDER, StackSegment};
 pub use stream::StackStream;
+pub use ticks::Tick;
+pub(crate) use ticks::visit as visit_ticks;
 pub(crate) use writer::StackWriter;
 
 /// Samples that lie together, and what they refer to.

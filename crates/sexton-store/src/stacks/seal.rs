@@ -12,6 +12,7 @@ use sexton_model::stack::{
 
 use super::log::StackLog;
 use super::names::{FOLDER, StackSegment, TABLES};
+use super::order::Order;
 use super::table::{self, Column, FRAMES, SAMPLES, STACKS, Values};
 use crate::checked::CheckedWriter;
 use crate::error::StoreError;
@@ -66,7 +67,7 @@ fn write_all(
 ) -> Result<(), StoreError> {
     let n = segment.sequence.cast_signed();
     let span_ns = (segment.from_ns, segment.to_ns);
-    let order = FrameOrder::of(&log.tables);
+    let order = Order::of(&log.tables);
     write_file(ledger, dir, ("frames", &FRAMES), |file| {
         for (frames, first) in order.frames.chunks(GROUP_ROWS).zip(firsts()) {
             let text = Texts::of(&log.tables);
@@ -75,8 +76,8 @@ fn write_all(
         Ok(())
     })?;
     write_file(ledger, dir, ("stacks", &STACKS), |file| {
-        for (stacks, first) in log.tables.stacks.chunks(GROUP_ROWS).zip(firsts()) {
-            file.group(span_ns, stack_columns(n, first, stacks, &order))?;
+        for (stacks, first) in order.stacks.chunks(GROUP_ROWS).zip(firsts()) {
+            file.group(span_ns, stack_columns(n, first, stacks))?;
         }
         Ok(())
     })?;
@@ -89,7 +90,7 @@ fn write_all(
             samples.sort_by_key(|sample| (sample.cpu, sample.at));
             file.group(
                 (block.from_ns, block.to_ns),
-                sample_columns(n, &samples, &text),
+                sample_columns(n, &samples, &text, &order),
             )?;
         }
         Ok(())
@@ -98,31 +99,6 @@ fn write_all(
         rename(&tmp(dir, table), &segment.path(dir, table))?;
     }
     Ok(())
-}
-
-/// Frames by where they are, so that alike names are neighbours and take less room.
-struct FrameOrder {
-    frames: Vec<Frame>,
-    /// The new number of each.
-    places: Vec<u32>,
-}
-
-impl FrameOrder {
-    fn of(tables: &StackTables) -> Self {
-        let mut order: Vec<usize> = (0..tables.frames.len()).collect();
-        order.sort_by_key(|i| {
-            let frame = &tables.frames[*i];
-            (frame.kind, frame.module, frame.address, frame.symbol)
-        });
-        let mut places = vec![0; order.len()];
-        for (place, i) in (0..).zip(&order) {
-            places[*i] = place;
-        }
-        Self {
-            frames: order.iter().map(|i| tables.frames[*i]).collect(),
-            places,
-        }
-    }
 }
 
 /// The number of the first row of each group.
@@ -226,7 +202,12 @@ fn stack_number(stack: StackId) -> Option<u32> {
 pub(crate) const STATES: [&str; 4] = ["user", "kernel", "idle", "unknown"];
 pub(crate) const KINDS: [&str; 3] = ["kernel", "user", "unknown"];
 
-fn sample_columns(segment: i64, samples: &[StackSample], names: &Texts) -> Vec<Values> {
+fn sample_columns(
+    segment: i64,
+    samples: &[StackSample],
+    names: &Texts,
+    order: &Order,
+) -> Vec<Values> {
     let state = |sample: &StackSample| match sample.state {
         CoreState::User => 0,
         CoreState::Kernel => 1,
@@ -244,23 +225,16 @@ fn sample_columns(segment: i64, samples: &[StackSample], names: &Texts) -> Vec<V
         words(samples, &STATES, state),
         texts(samples, names, |sample| Some(sample.event)),
         longs(samples, |sample| sample.weight),
-        numbers(samples, |sample| stack_number(sample.stack)),
+        numbers(samples, |sample| stack_number(order.stack(sample.stack))),
     ]
 }
 
-fn stack_columns(
-    segment: i64,
-    first: i32,
-    stacks: &[StackNode],
-    order: &FrameOrder,
-) -> Vec<Values> {
+fn stack_columns(segment: i64, first: i32, stacks: &[StackNode]) -> Vec<Values> {
     vec![
         same(stacks.len(), segment),
         counted(stacks.len(), first),
         numbers(stacks, |node| stack_number(node.caller)),
-        numbers(stacks, |node| {
-            order.places.get(node.frame.0 as usize).copied()
-        }),
+        numbers(stacks, |node| Some(node.frame.0)),
     ]
 }
 

@@ -14,7 +14,8 @@ use sexton_model::stack::{
 use super::names::StackSegment;
 use super::seal::{KINDS, STATES};
 use super::table::{Column, FRAMES, SAMPLES, STACKS};
-use crate::sealed::{Damage, Group, Sealed, malformed, read_column};
+use super::texts::Texts;
+use crate::sealed::{Damage, Group, Sealed, malformed, read_column, read_required};
 
 /// More than a writer puts into a segment, by far.
 const MAX_ROWS: usize = 1 << 22;
@@ -67,43 +68,58 @@ impl SealedStacks {
 
     fn samples_of(&mut self, columns: &SampleColumns) -> Result<Vec<StackSample>, Damage> {
         let n_stacks = self.tables.stacks.len();
+        let comms = self.names_of(&columns.comms)?;
+        let cgroups = self.names_of(&columns.cgroups)?;
+        let events = self.names_of(&columns.events)?;
+        let states = &columns.states;
+        let words: Vec<CoreState> = states
+            .words
+            .iter()
+            .map(|text| word(text, &STATES, &CORE_STATES))
+            .collect();
+        let [cpus, pids, tids] = &columns.numbers;
+        let null = || malformed("a name is null");
         let mut samples = Vec::with_capacity(columns.times.len());
         for (i, time) in columns.times.iter().enumerate() {
-            let [cpu, pid, tid] = columns.numbers.each_ref().map(|column| required(column, i));
-            let at_ns = time.and_then(|time| u64::try_from(time).ok());
-            let at_ns = at_ns.ok_or_else(|| malformed("a time is before the boot"))?;
+            let at_ns = u64::try_from(*time).map_err(|_| malformed("a time is before the boot"))?;
             let stack = match columns.stacks[i] {
                 None => StackId::EMPTY,
                 Some(stack) => StackId(below(stack, n_stacks)?),
             };
-            let comm = self.name(columns.comms[i].as_ref())?;
-            let event = self.name(columns.events[i].as_ref())?;
+            let cgroup = columns.cgroups.word(i);
             samples.push(StackSample {
                 at: Moment::from_ns(at_ns),
-                cpu: cpu?,
-                pid: pid?,
-                tid: tid?,
-                comm: comm.ok_or_else(|| malformed("a name is null"))?,
-                cgroup: self.name(columns.cgroups[i].as_ref())?,
-                state: word(columns.states[i].as_ref(), &STATES, &CORE_STATES)?,
-                event: event.ok_or_else(|| malformed("an event is null"))?,
-                weight: columns.weights[i].unwrap_or(1).cast_unsigned(),
+                cpu: cpus[i].cast_unsigned(),
+                pid: pids[i].cast_unsigned(),
+                tid: tids[i].cast_unsigned(),
+                comm: comms[columns.comms.word(i).ok_or_else(null)?],
+                cgroup: cgroup.map(|word| cgroups[word]),
+                state: words[states.word(i).ok_or_else(null)?],
+                event: events[columns.events.word(i).ok_or_else(null)?],
+                weight: columns.weights[i].cast_unsigned(),
                 stack,
             });
         }
         Ok(samples)
     }
 
+    /// The numbers of a column's texts.
+    fn names_of(&mut self, texts: &Texts) -> Result<Vec<NameId>, Damage> {
+        texts.words.iter().map(|text| self.known(text)).collect()
+    }
+
     fn read_frames(&mut self, rows: &dyn RowGroupReader) -> Result<(), Damage> {
         let n = self.n_rows(rows, self.tables.frames.len())?;
-        let kinds = read::<ByteArrayType>(rows, &FRAMES, "kind", n)?;
+        let kinds = Texts::read(rows, place_of(&FRAMES, "kind")?, false, n)?;
         let symbols = read::<ByteArrayType>(rows, &FRAMES, "symbol", n)?;
         let modules = read::<ByteArrayType>(rows, &FRAMES, "module", n)?;
         let addresses = read::<Int64Type>(rows, &FRAMES, "address", n)?;
         let inlined = read::<Int32Type>(rows, &FRAMES, "is_inlined", n)?;
         for i in 0..n {
+            let kind = kinds.word(i).and_then(|word| kinds.words.get(word));
+            let kind = kind.ok_or_else(|| malformed("a kind is null"))?;
             let frame = Frame {
-                kind: word(kinds[i].as_ref(), &KINDS, &CODE_KINDS)?,
+                kind: word(kind, &KINDS, &CODE_KINDS),
                 symbol: self.name(symbols[i].as_ref())?,
                 module: self.name(modules[i].as_ref())?,
                 address: addresses[i].unwrap_or(0).cast_unsigned(),
@@ -142,12 +158,13 @@ impl SealedStacks {
     }
 
     fn name(&mut self, text: Option<&ByteArray>) -> Result<Option<NameId>, Damage> {
-        let Some(text) = text else {
-            return Ok(None);
-        };
+        text.map(|text| self.known(text)).transpose()
+    }
+
+    fn known(&mut self, text: &ByteArray) -> Result<NameId, Damage> {
         let text = text.as_utf8().map_err(malformed)?;
         if let Some(known) = self.names.get(text) {
-            return Ok(Some(*known));
+            return Ok(*known);
         }
         self.names_bytes += text.len();
         if self.names_bytes > MAX_NAMES_BYTES {
@@ -158,11 +175,11 @@ impl SealedStacks {
         let id = NameId(u32::try_from(tables.names.len()).map_err(malformed)?);
         tables.names.push(Arc::clone(&text));
         self.names.insert(text, id);
-        Ok(Some(id))
+        Ok(id)
     }
 }
 
-const CORE_STATES: [CoreState; 4] = [
+pub(super) const CORE_STATES: [CoreState; 4] = [
     CoreState::User,
     CoreState::Kernel,
     CoreState::Idle,
@@ -172,22 +189,25 @@ const CODE_KINDS: [CodeKind; 3] = [CodeKind::Kernel, CodeKind::User, CodeKind::U
 
 /// A row group of samples, column by column.
 struct SampleColumns {
-    times: Vec<Option<i64>>,
-    numbers: [Vec<Option<i32>>; 3],
-    comms: Vec<Option<ByteArray>>,
-    cgroups: Vec<Option<ByteArray>>,
-    states: Vec<Option<ByteArray>>,
-    events: Vec<Option<ByteArray>>,
-    weights: Vec<Option<i64>>,
+    times: Vec<i64>,
+    numbers: [Vec<i32>; 3],
+    comms: Texts,
+    cgroups: Texts,
+    states: Texts,
+    events: Texts,
+    weights: Vec<i64>,
     stacks: Vec<Option<i32>>,
 }
 
 impl SampleColumns {
     fn read(rows: &dyn RowGroupReader) -> Result<Self, Damage> {
         let n = usize::try_from(rows.metadata().num_rows()).map_err(malformed)?;
-        let number = |name| read::<Int32Type>(rows, &SAMPLES, name, n);
-        let long = |name| read::<Int64Type>(rows, &SAMPLES, name, n);
-        let text = |name| read::<ByteArrayType>(rows, &SAMPLES, name, n);
+        let number = |name| read_required::<Int32Type>(rows, place_of(&SAMPLES, name)?, n);
+        let long = |name| read_required::<Int64Type>(rows, place_of(&SAMPLES, name)?, n);
+        let text = |name| {
+            let at = place_of(&SAMPLES, name)?;
+            Texts::read(rows, at, SAMPLES[at].is_nullable, n)
+        };
         Ok(Self {
             times: long("time_ns")?,
             numbers: [number("cpu")?, number("pid")?, number("tid")?],
@@ -196,9 +216,15 @@ impl SampleColumns {
             states: text("state")?,
             events: text("event")?,
             weights: long("weight")?,
-            stacks: number("stack")?,
+            stacks: read::<Int32Type>(rows, &SAMPLES, "stack", n)?,
         })
     }
+}
+
+/// Where a column is.
+pub(super) fn place_of(columns: &[Column], name: &str) -> Result<usize, Damage> {
+    let at = columns.iter().position(|column| column.name == name);
+    at.ok_or_else(|| malformed(format!("it has no column {name}")))
 }
 
 fn read<T: DataType>(
@@ -207,8 +233,7 @@ fn read<T: DataType>(
     name: &'static str,
     n: usize,
 ) -> Result<Vec<Option<T::T>>, Damage> {
-    let at = columns.iter().position(|column| column.name == name);
-    let at = at.ok_or_else(|| malformed(format!("it has no column {name}")))?;
+    let at = place_of(columns, name)?;
     read_column::<T>(rows, at, columns[at].is_nullable, n)
 }
 
@@ -226,12 +251,11 @@ fn below(number: i32, limit: usize) -> Result<u32, Damage> {
 }
 
 /// The value that a word stands for. One of a newer version is the last, unknown.
-fn word<T: Copy, const N: usize>(
-    text: Option<&ByteArray>,
+pub(super) fn word<T: Copy, const N: usize>(
+    text: &ByteArray,
     words: &[&str; N],
     values: &[T; N],
-) -> Result<T, Damage> {
-    let text = text.ok_or_else(|| malformed("a word is null"))?;
+) -> T {
     let at = words.iter().position(|word| word.as_bytes() == text.data());
-    Ok(values[at.unwrap_or(N - 1)])
+    values[at.unwrap_or(N - 1)]
 }

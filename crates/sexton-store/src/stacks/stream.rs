@@ -24,7 +24,7 @@ pub struct StackStream<'a> {
     segments: VecDeque<&'a StackSegment>,
     open: Option<(u64, SealedStacks, VecDeque<Group>)>,
     blocks: VecDeque<Block>,
-    torn: Option<StackPiece>,
+    torn: Option<(Moment, Gap)>,
 }
 
 impl<'a> StackStream<'a> {
@@ -61,7 +61,7 @@ impl<'a> StackStream<'a> {
                 self.open = Some((segment.sequence, sealed, groups));
                 None
             }
-            Err(damage) => Some(damaged((segment.from_ns, segment.to_ns), &damage)),
+            Err(damage) => Some(missing((segment.from_ns, segment.to_ns), &damage)),
         }
     }
 
@@ -81,7 +81,7 @@ impl<'a> StackStream<'a> {
                     samples: self.within(samples),
                 })
             }
-            Err(damage) => damaged((group.checked.from_ns, group.checked.to_ns), &damage),
+            Err(damage) => missing((group.checked.from_ns, group.checked.to_ns), &damage),
         })
     }
 
@@ -96,7 +96,7 @@ impl<'a> StackStream<'a> {
                     samples: self.within(samples),
                 })
             }
-            Err(error) => damaged((block.from_ns, block.to_ns), &error.into()),
+            Err(error) => missing((block.from_ns, block.to_ns), &error.into()),
         })
     }
 
@@ -130,12 +130,13 @@ impl Iterator for StackStream<'_> {
                 return piece;
             }
         }
-        self.torn.take()
+        let (at, gap) = self.torn.take()?;
+        Some(StackPiece::Gap(at, gap))
     }
 }
 
 /// What is said of an open segment that is not whole.
-fn torn(bundle: &Bundle, to_ns: u64) -> Option<StackPiece> {
+pub(super) fn torn(bundle: &Bundle, to_ns: u64) -> Option<(Moment, Gap)> {
     let end_ns = bundle.stacks_span().map_or(0, |span| span.end().as_ns());
     let trouble = match (&bundle.stack_log_trouble, &bundle.stack_log) {
         (Some(trouble), _) => trouble.clone(),
@@ -149,7 +150,13 @@ fn torn(bundle: &Bundle, to_ns: u64) -> Option<StackPiece> {
     (end_ns <= to_ns).then(|| gap(end_ns, Why::Lost(0), text))
 }
 
-fn damaged((from_ns, to_ns): (u64, u64), damage: &Damage) -> StackPiece {
+fn missing(span_ns: (u64, u64), damage: &Damage) -> StackPiece {
+    let (at, gap) = damaged(span_ns, damage);
+    StackPiece::Gap(at, gap)
+}
+
+/// What is said of samples that cannot be read.
+pub(super) fn damaged((from_ns, to_ns): (u64, u64), damage: &Damage) -> (Moment, Gap) {
     let why = match damage {
         Damage::Gone => Why::Vanished,
         Damage::Denied => Why::Denied,
@@ -159,6 +166,6 @@ fn damaged((from_ns, to_ns): (u64, u64), damage: &Damage) -> StackPiece {
     gap(from_ns, why, text)
 }
 
-fn gap(at_ns: u64, why: Why, text: String) -> StackPiece {
-    StackPiece::Gap(Moment::from_ns(at_ns), Gap::new(SENSOR, why, text))
+fn gap(at_ns: u64, why: Why, text: String) -> (Moment, Gap) {
+    (Moment::from_ns(at_ns), Gap::new(SENSOR, why, text))
 }

@@ -17,6 +17,8 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 pub(crate) enum Holds {
     /// Numbers that repeat.
     Number,
+    /// Numbers of which many come once: a dictionary of them would be as long as they are.
+    Passing,
     /// Numbers that are near the one before.
     Near,
     /// Numbers of 64 bits that are near the one before.
@@ -27,6 +29,8 @@ pub(crate) enum Holds {
     Address,
     /// Text that repeats.
     Text,
+    /// Text of which most comes once, next to text that is much like it.
+    Name,
 }
 
 /// A column of a table.
@@ -57,14 +61,14 @@ pub(crate) static SAMPLES: [Column; 11] = [
     column("segment", Holds::Long),
     column("time_ns", Holds::LongNear),
     column("cpu", Holds::Number),
-    column("pid", Holds::Number),
-    column("tid", Holds::Number),
+    column("pid", Holds::Passing),
+    column("tid", Holds::Passing),
     column("comm", Holds::Text),
     maybe("cgroup", Holds::Text),
     column("state", Holds::Text),
     column("event", Holds::Text),
     column("weight", Holds::Long),
-    maybe("stack", Holds::Number),
+    maybe("stack", Holds::Near),
 ];
 
 pub(crate) static STACKS: [Column; 4] = [
@@ -78,7 +82,7 @@ pub(crate) static FRAMES: [Column; 7] = [
     column("segment", Holds::Long),
     column("frame", Holds::Near),
     column("kind", Holds::Text),
-    maybe("symbol", Holds::Text),
+    maybe("symbol", Holds::Name),
     maybe("module", Holds::Text),
     column("address", Holds::Address),
     column("is_inlined", Holds::Number),
@@ -87,15 +91,15 @@ pub(crate) static FRAMES: [Column; 7] = [
 impl Column {
     fn physical(self) -> Physical {
         match self.holds {
-            Holds::Number | Holds::Near => Physical::INT32,
+            Holds::Number | Holds::Passing | Holds::Near => Physical::INT32,
             Holds::Long | Holds::LongNear | Holds::Address => Physical::INT64,
-            Holds::Text => Physical::BYTE_ARRAY,
+            Holds::Text | Holds::Name => Physical::BYTE_ARRAY,
         }
     }
 
     fn logical(self) -> Option<LogicalType> {
         match self.holds {
-            Holds::Text => Some(LogicalType::String),
+            Holds::Text | Holds::Name => Some(LogicalType::String),
             Holds::Address => Some(LogicalType::integer(64, false)),
             _ => None,
         }
@@ -123,20 +127,28 @@ pub(crate) fn schema(table: &str, columns: &[Column]) -> Result<TypePtr, Parquet
     Ok(Arc::new(table.build()?))
 }
 
+/// How hard zstd tries. Chosen: above this it takes five times as long for a hundredth.
+const LEVEL: i32 = 15;
+
 pub(crate) fn properties(columns: &[Column]) -> Result<WriterProperties, ParquetError> {
     let mut properties = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by(concat!("sexton ", env!("CARGO_PKG_VERSION")).into())
-        // Written once in many minutes, and half of it is names.
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(9)?))
+        // Written once in many minutes, and much of it is names.
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true);
     for column in columns {
         let path = ColumnPath::from(column.name);
-        if matches!(column.holds, Holds::Near | Holds::LongNear | Holds::Address) {
+        let encoding = match column.holds {
+            Holds::Near | Holds::LongNear | Holds::Address => Some(Encoding::DELTA_BINARY_PACKED),
+            Holds::Passing | Holds::Name => Some(Encoding::PLAIN),
+            Holds::Number | Holds::Long | Holds::Text => None,
+        };
+        if let Some(encoding) = encoding {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
+                .set_column_encoding(path.clone(), encoding);
         }
         if column.name == "time_ns" {
             // Readers skip row groups by these.

@@ -132,6 +132,53 @@ fn samples_come_back_from_the_log_and_from_segments() {
     assert_eq!(window, expected[20_000..=20_500]);
 }
 
+/// When, on which core and in what state, as whole samples say and as ticks do.
+fn both_ways(dir: &Path, window: Option<(u64, u64)>) -> [Vec<(u64, u32, CoreState)>; 2] {
+    let bundle = Bundle::open(dir).unwrap();
+    let window = window.map(|(from, to)| at(from)..=at(to));
+    let (mut ticks, mut samples) = (Vec::new(), Vec::new());
+    let gaps = bundle.ticks(window.clone(), &mut |piece| {
+        assert!(piece.is_sorted_by_key(|tick| tick.at));
+        ticks.extend(
+            piece
+                .iter()
+                .map(|tick| (tick.at.as_ns(), tick.cpu, tick.state)),
+        );
+    });
+    assert_eq!(gaps, []);
+    for piece in bundle.stacks(window) {
+        let StackPiece::Chunk(chunk) = piece else {
+            panic!("a piece is missing: {piece:?}");
+        };
+        let tick = |sample: &StackSample| (sample.at.as_ns(), sample.cpu, sample.state);
+        samples.extend(chunk.samples.iter().map(tick));
+    }
+    [ticks, samples]
+}
+
+#[test]
+fn ticks_are_those_of_the_samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let (samples, tables) = busy_stacks(1, 80_000);
+    let mut writer = create(dir.path(), limits(64 << 20), 0).unwrap();
+    for part in samples.chunks(4096) {
+        writer.append_stacks(part, &tables).unwrap();
+        writer.sync(part[0].at).unwrap();
+    }
+    let window = Some((samples[40_000].at.as_ns(), samples[41_000].at.as_ns()));
+    for asked in [None, window] {
+        let [ticks, whole] = both_ways(dir.path(), asked);
+        assert!(ticks.len() >= 1000);
+        assert_eq!(ticks, whole);
+    }
+    writer.finish(at(u64::MAX)).unwrap();
+    for asked in [None, window] {
+        let [ticks, whole] = both_ways(dir.path(), asked);
+        assert!(ticks.len() >= 1000);
+        assert_eq!(ticks, whole);
+    }
+}
+
 #[test]
 fn tables_that_differ_from_call_to_call_meet_by_content() {
     let dir = tempfile::tempdir().unwrap();
