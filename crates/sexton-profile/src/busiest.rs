@@ -1,6 +1,8 @@
 //! The busiest windows: where on which core most samples are, so that a burst of 300 ms in
 //! an hour is found without looking for it.
 
+use std::ops::RangeInclusive;
+
 use ahash::AHashMap;
 use sexton_model::stack::{StackSample, StackTables};
 
@@ -133,6 +135,18 @@ impl Sink for Busiest {
 
     fn wants_stacks(&self) -> bool {
         self.matcher.looks_at_stacks()
+    }
+
+    fn wants_owners(&self) -> bool {
+        self.matcher.looks_at_owners()
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.matcher.begin(at_ns);
+    }
+
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        self.matcher.window_ns()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which samples are asked about.
 
+use std::ops::RangeInclusive;
+
 use regex::Regex;
 use sexton_model::origin::Origin;
 use sexton_model::stack::{CoreState, NameId, StackId, StackSample, StackTables};
@@ -89,6 +91,31 @@ impl Matcher {
         self.origin_ns
     }
 
+    /// Hears when the recording begins, before its first sample.
+    pub fn begin(&mut self, at_ns: u64) {
+        self.origin_ns.get_or_insert(at_ns - at_ns % SECOND);
+    }
+
+    /// The times that are asked about, as far as it is known when the recording begins.
+    pub fn window_ns(&self) -> RangeInclusive<u64> {
+        let ns = |point| match (point, self.origin_ns) {
+            (TimePoint::Clock(ns), _) => Some(ns),
+            (TimePoint::Offset(ns), Some(origin)) => Some(origin.saturating_add(ns)),
+            (TimePoint::Offset(_), None) => None,
+        };
+        let from = self.filter.from.and_then(ns).unwrap_or(0);
+        let to = self.filter.to.and_then(ns);
+        from..=to.map_or(u64::MAX, |to| to.saturating_sub(1))
+    }
+
+    /// Whether what it says depends on who ran, not just on when and where.
+    pub fn looks_at_owners(&self) -> bool {
+        let filter = &self.filter;
+        let any_owner = filter.comms.is_empty() && filter.pids.is_empty();
+        let any_home = filter.cgroup.is_none() && filter.unit.is_none();
+        !(any_owner && any_home && filter.event == EventChoice::All)
+    }
+
     /// Whether what it says depends on stacks.
     pub fn looks_at_stacks(&self) -> bool {
         self.filter.function.is_some()
@@ -96,8 +123,12 @@ impl Matcher {
 
     /// Whether this sample is asked about. Samples are expected in the order of their times.
     pub fn accepts(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
-        self.is_in_window(sample)
-            && (self.filter.idle || sample.state != CoreState::Idle)
+        self.is_in_window(sample) && self.accepts_owner(sample, tables)
+    }
+
+    /// Whether this sample is asked about, whatever its time is.
+    pub fn accepts_owner(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
+        (self.filter.idle || sample.state != CoreState::Idle)
             && (self.filter.cpus.is_empty() || self.filter.cpus.contains(&sample.cpu))
             && (self.filter.pids.is_empty() || self.filter.pids.contains(&sample.pid))
             && self.is_of_event(sample, tables)

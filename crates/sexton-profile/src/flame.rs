@@ -1,5 +1,7 @@
 //! Where the time went, as a tree: the program, then what called what.
 
+use std::ops::RangeInclusive;
+
 use ahash::AHashMap;
 use sexton_model::stack::{CodeKind, NameId, StackId, StackSample, StackTables};
 
@@ -69,6 +71,14 @@ impl Sink for StackCounts {
 
     fn wants_addresses(&self) -> bool {
         false
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.matcher.begin(at_ns);
+    }
+
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        self.matcher.window_ns()
     }
 }
 

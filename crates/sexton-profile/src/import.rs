@@ -14,6 +14,7 @@ mod perf_script;
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::RangeInclusive;
 
 use flate2::read::MultiGzDecoder;
 use sexton_model::stack::{StackSample, StackTables};
@@ -33,8 +34,23 @@ pub trait Sink {
         true
     }
 
-    /// Whether it tells places in the same function apart. When it does not, importers take
-    /// them as one, and there are far fewer different stacks.
+    /// Whether it looks at who ran: process, names, event, weight. When it does not, and not
+    /// at stacks either, readers of bundles leave these out, which is most of the work.
+    fn wants_owners(&self) -> bool {
+        true
+    }
+
+    /// Hears when the recording begins, from readers that may leave out what is not within
+    /// [`Self::window_ns`].
+    fn begin(&mut self, _at_ns: u64) {}
+
+    /// The times that it looks at, once it has heard when the recording begins.
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        0..=u64::MAX
+    }
+
+    /// Whether it tells places apart that have the same name or none. When it does not,
+    /// importers take them as one, and there are far fewer different stacks.
     fn wants_addresses(&self) -> bool {
         true
     }

@@ -41,6 +41,22 @@ impl Kept {
         self.at_ns.is_empty()
     }
 
+    /// When the first one was taken.
+    pub fn first_ns(&self) -> Option<u64> {
+        self.at_ns.first().copied()
+    }
+
+    /// All that differ in more than their time, each once, without a time.
+    pub fn kinds(&self) -> impl Iterator<Item = StackSample> + '_ {
+        self.rests.iter().map(|rest| rest.at(0))
+    }
+
+    /// When each was taken, and which of the kinds it is.
+    pub fn times(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
+        let kinds = self.rest.iter().map(|kind| *kind as usize);
+        self.at_ns.iter().copied().zip(kinds)
+    }
+
     /// Hands all of them to a question.
     pub fn ask(&self, tables: &StackTables, sink: &mut dyn Sink) {
         for (at_ns, rest) in self.at_ns.iter().zip(&self.rest) {
@@ -94,6 +110,9 @@ impl Sink for Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filter::{Filter, TimePoint};
+    use crate::heatmap::Shape;
+    use crate::heatmap::facets::{By, Facets};
     use crate::testing::sample_at;
 
     #[test]
@@ -108,5 +127,35 @@ mod tests {
         kept.ask(&tables, &mut back);
         assert_eq!(back, samples);
         assert_eq!((kept.len(), kept.rests.len()), (50, 3));
+    }
+
+    #[test]
+    fn a_picture_of_what_is_kept_is_that_of_the_samples() {
+        let second = 1_000_000_000;
+        let samples: Vec<StackSample> = (0..500)
+            .map(|n| sample_at(7 * second + n * 31_000_000, (n % 3) as u32))
+            .collect();
+        let tables = StackTables::default();
+        let mut kept = Kept::default();
+        samples
+            .iter()
+            .for_each(|sample| kept.sample(sample, &tables));
+        let window = Filter {
+            from: Some(TimePoint::Offset(2 * second)),
+            to: Some(TimePoint::Offset(5 * second)),
+            cpus: vec![0, 2],
+            ..Filter::default()
+        };
+        for filter in [Filter::default(), window] {
+            for by in [By::All, By::Core] {
+                let facets = || Facets::new(by, Shape::default(), filter.clone());
+                let (mut one_by_one, mut at_once) = (facets(), facets());
+                kept.ask(&tables, &mut one_by_one);
+                at_once.ask(&kept, &tables);
+                assert!(one_by_one.n_samples() > 50);
+                assert_eq!(at_once.n_samples(), one_by_one.n_samples());
+                assert_eq!(at_once.grids(), one_by_one.grids());
+            }
+        }
     }
 }

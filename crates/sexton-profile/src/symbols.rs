@@ -6,6 +6,8 @@ pub mod elf;
 pub mod kallsyms;
 pub mod perf_map;
 
+use std::sync::Arc;
+
 /// A place in code whose name is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -23,11 +25,21 @@ pub struct Place<'a> {
     pub is_jit: bool,
 }
 
+/// A function that holds a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function {
+    /// What it is called.
+    pub name: Arc<str>,
+    /// Where it begins, counted as the place's address is. Samples of one function are one
+    /// place: that is what graphs show, and what keeps recordings small.
+    pub start: u64,
+}
+
 /// Who knows names of functions.
 pub trait Symbols {
     /// The function that holds this place; `None` where it is not known. Asked once for
     /// each place.
-    fn resolve(&mut self, place: &Place<'_>) -> Option<String>;
+    fn resolve(&mut self, place: &Place<'_>) -> Option<Function>;
 
     /// Where a symbol of the kernel is by these names. The kernel may have been loaded
     /// elsewhere when it was recorded: what lies between is taken from every address that
@@ -42,7 +54,7 @@ pub trait Symbols {
 pub struct NoSymbols;
 
 impl Symbols for NoSymbols {
-    fn resolve(&mut self, _: &Place<'_>) -> Option<String> {
+    fn resolve(&mut self, _: &Place<'_>) -> Option<Function> {
         None
     }
 }

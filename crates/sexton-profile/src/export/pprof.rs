@@ -1,7 +1,8 @@
 //! pprof: a gzip-packed `profile.proto` (<https://github.com/google/pprof>). Each sample is an
 //! entry of its own, because the format has no time but as a label.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::ops::RangeInclusive;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -44,9 +45,13 @@ pub(crate) fn is_clock(event: &str) -> bool {
     matches!(event, "cpu-clock" | "task-clock")
 }
 
+/// What is packed at once. The packer clears all its room for every piece it is given, and
+/// a single sample is a small one.
+const PACKED_BYTES: usize = 1 << 18;
+
 /// Writes samples as they come.
 pub struct Pprof<W: Write> {
-    out: GzEncoder<W>,
+    out: BufWriter<GzEncoder<W>>,
     matcher: Matcher,
     entry: Vec<u8>,
     scratch: Vec<u8>,
@@ -61,7 +66,7 @@ impl<W: Write> Pprof<W> {
     /// Writes what the filter lets pass to `out`.
     pub fn new(out: W, filter: Filter) -> Self {
         Self {
-            out: GzEncoder::new(out, Compression::fast()),
+            out: BufWriter::with_capacity(PACKED_BYTES, GzEncoder::new(out, Compression::fast())),
             matcher: Matcher::new(filter),
             entry: Vec::new(),
             scratch: Vec::new(),
@@ -130,7 +135,8 @@ impl<W: Write> Pprof<W> {
             message(&mut string, 6, text.as_bytes());
             self.out.write_all(&string)?;
         }
-        self.out.finish()
+        let packer = self.out.into_inner().map_err(IntoInnerError::into_error)?;
+        packer.finish()
     }
 
     fn write(&mut self, sample: &StackSample, tables: &StackTables) -> io::Result<()> {
@@ -187,6 +193,14 @@ impl<W: Write> Sink for Pprof<W> {
         self.last_ns = self.last_ns.max(sample.at.as_ns());
         self.n_samples += 1;
         self.failed = self.write(sample, tables).err();
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.matcher.begin(at_ns);
+    }
+
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        self.matcher.window_ns()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use std::ops::RangeInclusive;
+
 use sexton_model::stack::{NameId, StackId, StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
@@ -91,5 +93,13 @@ impl Sink for Rows {
             weight: sample.weight,
             stack: sample.stack,
         });
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.matcher.begin(at_ns);
+    }
+
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        self.matcher.window_ns()
     }
 }

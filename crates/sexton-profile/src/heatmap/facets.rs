@@ -1,5 +1,7 @@
 //! Heat maps of parts: one for each core, process, thread name, cgroup or unit.
 
+use std::ops::RangeInclusive;
+
 use ahash::AHashMap;
 use sexton_model::stack::{NameId, StackSample, StackTables};
 
@@ -7,6 +9,7 @@ use super::{Grid, HeatMap, Shape};
 use crate::NO_CPU;
 use crate::filter::{Filter, Matcher, unit_of};
 use crate::import::Sink;
+use crate::kept::Kept;
 
 /// What to make a heat map for each of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +44,8 @@ pub struct Facets {
     parts: AHashMap<u64, usize>,
     units: AHashMap<NameId, Option<NameId>>,
     unit_numbers: AHashMap<String, NameId>,
-    range: HeatMap,
+    /// The first and the last moment that the recording covers.
+    covered_ns: Option<(u64, u64)>,
     n_samples: u64,
 }
 
@@ -56,7 +60,7 @@ impl Facets {
             parts: AHashMap::new(),
             units: AHashMap::new(),
             unit_numbers: AHashMap::new(),
-            range: HeatMap::new(shape),
+            covered_ns: None,
             n_samples: 0,
         }
     }
@@ -74,10 +78,12 @@ impl Facets {
     /// The pictures, those with most samples first, all over the same time. `None` when
     /// they would be too wide.
     pub fn grids(&self) -> Option<Vec<(String, Grid)>> {
-        let Some((first, last)) = self.range.range() else {
+        let Some((first, last)) = self.columns() else {
             return Some(Vec::new());
         };
-        let grids = self.maps.iter().map(|(name, map)| {
+        // A part may have no sample within the window.
+        let maps = self.maps.iter().filter(|(_, map)| map.range().is_some());
+        let grids = maps.map(|(name, map)| {
             let grid = map.grid_of(first, last)?;
             Some((name.clone(), grid))
         });
@@ -88,6 +94,46 @@ impl Facets {
             grids.sort_by_key(|(_, grid)| std::cmp::Reverse(grid.total()));
         }
         Some(grids)
+    }
+
+    /// Counts samples that are kept, many times faster than one by one: whether a sample is
+    /// asked about, and for which part, is found once for all that differ in time only.
+    pub fn ask(&mut self, kept: &Kept, tables: &StackTables) {
+        if let Some(first) = kept.first_ns() {
+            self.matcher.begin(first);
+        }
+        let window = self.matcher.window_ns();
+        let parts: Vec<Option<usize>> = kept
+            .kinds()
+            .map(|sample| {
+                let accepts = self.matcher.accepts_owner(&sample, tables);
+                accepts.then(|| self.part(&sample, tables))
+            })
+            .collect();
+        for (at, kind) in kept.times() {
+            if !window.contains(&at) {
+                continue;
+            }
+            self.cover(at);
+            if let Some(Some(part)) = parts.get(kind) {
+                self.maps[*part].1.add(at);
+                self.n_samples += 1;
+            }
+        }
+    }
+
+    fn cover(&mut self, at_ns: u64) {
+        let (first, last) = self.covered_ns.unwrap_or((at_ns, at_ns));
+        self.covered_ns = Some((first.min(at_ns), last.max(at_ns)));
+    }
+
+    /// The first and the last column.
+    fn columns(&self) -> Option<(u64, u64)> {
+        let (first, last) = self.covered_ns?;
+        let mut range = HeatMap::new(self.shape);
+        range.cover(first);
+        range.cover(last);
+        range.range()
     }
 
     fn part(&mut self, sample: &StackSample, tables: &StackTables) -> usize {
@@ -161,7 +207,7 @@ impl Sink for Facets {
         let at = sample.at.as_ns();
         // Idle or not, the recording covers this moment.
         if self.matcher.is_in_window(sample) {
-            self.range.cover(at);
+            self.cover(at);
         }
         if self.matcher.accepts(sample, tables) {
             let part = self.part(sample, tables);
@@ -172,5 +218,17 @@ impl Sink for Facets {
 
     fn wants_stacks(&self) -> bool {
         self.matcher.looks_at_stacks()
+    }
+
+    fn wants_owners(&self) -> bool {
+        !matches!(self.by, By::All | By::Core) || self.matcher.looks_at_owners()
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.matcher.begin(at_ns);
+    }
+
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        self.matcher.window_ns()
     }
 }

@@ -88,8 +88,8 @@ impl ElfSymbols {
         self
     }
 
-    /// The function at this offset of the file.
-    pub fn find(&self, offset: u64) -> Option<&str> {
+    /// The function at this offset of the file, and the offset where it begins.
+    pub fn find(&self, offset: u64) -> Option<(&str, u64)> {
         let inside = |segment: &&Segment| {
             offset
                 .checked_sub(segment.offset)
@@ -97,7 +97,10 @@ impl ElfSymbols {
         };
         let segment = self.segments.iter().find(inside)?;
         let address = segment.address.wrapping_add(offset - segment.offset);
-        self.functions.find(address).map(|(name, _)| name)
+        let (name, start) = self.functions.find(address)?;
+        // One that begins in another segment has no offset that is counted from here.
+        let start = start.wrapping_sub(segment.address);
+        Some((name, start.wrapping_add(segment.offset)))
     }
 
     fn add_functions(&mut self, symbols: &[u8], names: &[u8], sections: &[Section]) {

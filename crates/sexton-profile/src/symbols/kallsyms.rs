@@ -41,9 +41,9 @@ impl Kallsyms {
         Self { functions, starts }
     }
 
-    /// The function at this address.
-    pub fn find(&self, address: u64) -> Option<&str> {
-        self.functions.find(address).map(|(name, _)| name)
+    /// The function at this address, and where it begins.
+    pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+        self.functions.find(address)
     }
 
     /// Where `_text` or `_stext` is.
@@ -83,7 +83,8 @@ mod tests {
             (0xffff_ffff_c000_1001, Some("in_module")),
             (0xffff_ffff_7fff_ffff, None),
         ] {
-            assert_eq!(kallsyms.find(address), name, "{address:x}");
+            let found = kallsyms.find(address).map(|(name, _)| name);
+            assert_eq!(found, name, "{address:x}");
         }
     }
 

@@ -8,7 +8,7 @@ use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::import::{Importer, Report, Sink};
 use sexton_profile::symbols::elf::ElfSymbols;
 use sexton_profile::symbols::kallsyms::Kallsyms;
-use sexton_profile::symbols::{Place, Symbols};
+use sexton_profile::symbols::{Function, Place, Symbols};
 
 /// All recordings of one program, each with what `perf script` says of it.
 pub const RECORDINGS: [&str; 9] = [
@@ -58,12 +58,16 @@ impl Names {
 }
 
 impl Symbols for Names {
-    fn resolve(&mut self, place: &Place<'_>) -> Option<String> {
-        if place.is_kernel {
-            return self.kallsyms.find(place.address).map(str::to_owned);
-        }
-        let is_burn = place.module == "/tmp/burn/burn";
-        is_burn.then(|| self.burn.find(place.address).map(str::to_owned))?
+    fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
+        let (name, start) = if place.is_kernel {
+            self.kallsyms.find(place.address)?
+        } else if place.module == "/tmp/burn/burn" {
+            self.burn.find(place.address)?
+        } else {
+            return None;
+        };
+        let name = name.into();
+        Some(Function { name, start })
     }
 }
 

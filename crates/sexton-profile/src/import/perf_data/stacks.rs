@@ -32,7 +32,8 @@ pub(super) struct Stacks {
     chains: Vec<Option<Chain>>,
     hasher: RandomState,
     kernel_frames: AHashMap<u64, FrameId>,
-    user_frames: AHashMap<(NameId, u64), FrameId>,
+    /// By file and offset; those of code made at run time also by process.
+    user_frames: AHashMap<(NameId, u64, u32), FrameId>,
     recent: Vec<Recent>,
     addresses: Vec<(CodeKind, u64)>,
     /// What to add to an address of the kernel to find it in today's names.
@@ -173,10 +174,11 @@ impl Stacks {
         } else {
             (address - map.start).wrapping_add(map.offset)
         };
-        if let Some(&frame) = self.user_frames.get(&(map.module, offset)) {
+        let key = (map.module, offset, if map.is_jit { pid } else { 0 });
+        if let Some(&frame) = self.user_frames.get(&key) {
             return frame;
         }
-        let name = from.symbols.resolve(&Place {
+        let function = from.symbols.resolve(&Place {
             pid,
             module: from.tables.tables().name(map.module),
             build_id: map.build_id.as_deref(),
@@ -184,18 +186,19 @@ impl Stacks {
             is_kernel: false,
             is_jit: map.is_jit,
         });
+        let address = function.as_ref().map_or(offset, |function| function.start);
         let frame = Frame {
             kind,
-            symbol: name.map(|name| from.tables.name(&name)),
+            symbol: function.map(|function| from.tables.name(&function.name)),
             module: Some(map.module),
-            address: if from.keeps_addresses { offset } else { 0 },
+            address: from.kept(address),
             is_inlined: false,
         };
         let frame = from.tables.frame(frame);
         if self.user_frames.len() >= MAX_KNOWN_FRAMES {
             self.user_frames.clear();
         }
-        self.user_frames.insert((map.module, offset), frame);
+        self.user_frames.insert(key, frame);
         frame
     }
 
@@ -209,22 +212,16 @@ impl Stacks {
             (Some(name), _) => Some(from.tables.name(name)),
             (None, map) => map.map(|map| map.module),
         };
-        let slide = *self.slide.get_or_insert_with(|| from.slide());
-        let name = made.or_else(|| {
-            from.symbols.resolve(&Place {
-                pid: 0,
-                module: module.map_or("", |name| from.tables.tables().name(name)),
-                build_id: map.and_then(|map| map.build_id.as_deref()),
-                address: address.wrapping_add(slide),
-                is_kernel: true,
-                is_jit: false,
-            })
-        });
+        let function = match made {
+            Some(name) => Some((from.tables.name(&name), address)),
+            None => self.kernel_function(from, address, module),
+        };
+        let start = function.map_or(address, |(_, start)| start);
         let frame = Frame {
             kind: CodeKind::Kernel,
-            symbol: name.map(|name| from.tables.name(&name)),
+            symbol: function.map(|(name, _)| name),
             module,
-            address: from.kept(address),
+            address: from.kept(start),
             is_inlined: false,
         };
         let frame = from.tables.frame(frame);
@@ -233,6 +230,27 @@ impl Stacks {
         }
         self.kernel_frames.insert(address, frame);
         frame
+    }
+
+    /// What the names of today say, in the addresses of the recording.
+    fn kernel_function(
+        &mut self,
+        from: &mut Sources<'_>,
+        address: u64,
+        module: Option<NameId>,
+    ) -> Option<(NameId, u64)> {
+        let slide = *self.slide.get_or_insert_with(|| from.slide());
+        let map = from.machine.kernel_map(address);
+        let function = from.symbols.resolve(&Place {
+            pid: 0,
+            module: module.map_or("", |name| from.tables.tables().name(name)),
+            build_id: map.and_then(|map| map.build_id.as_deref()),
+            address: address.wrapping_add(slide),
+            is_kernel: true,
+            is_jit: false,
+        })?;
+        let start = function.start.wrapping_sub(slide);
+        Some((from.tables.name(&function.name), start))
     }
 }
 

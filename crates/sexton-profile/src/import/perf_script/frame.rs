@@ -28,9 +28,10 @@ impl<'a> FrameLine<'a> {
         // `(/tmp/a (deleted))`
         let before_note = whole.strip_suffix(b" (deleted)").unwrap_or(whole);
         let open = rfind(before_note, b" (")?;
-        let function = strip_offset(rest[..open].trim_ascii());
+        let (function, offset) = split_offset(rest[..open].trim_ascii());
         Some(Self {
-            address,
+            // Where the function begins: its samples are one place.
+            address: address.wrapping_sub(offset),
             function: if function.is_empty() { b" " } else { function },
             module: &whole[open + 2..],
         })
@@ -68,11 +69,13 @@ impl<'a> FrameLine<'a> {
 }
 
 /// `+0x5a` at the end of a name is the place in the function.
-fn strip_offset(function: &[u8]) -> &[u8] {
-    match rfind(function, b"+0x") {
-        Some(at) if function[at + 3..].iter().all(u8::is_ascii_hexdigit) => &function[..at],
-        _ => function,
-    }
+fn split_offset(function: &[u8]) -> (&[u8], u64) {
+    let split = rfind(function, b"+0x").and_then(|at| {
+        let digits = str::from_utf8(&function[at + 3..]).ok()?;
+        let offset = u64::from_str_radix(digits, 16).ok()?;
+        Some((&function[..at], offset))
+    });
+    split.unwrap_or((function, 0))
 }
 
 /// Tells by its name whose code a file holds.
@@ -98,7 +101,7 @@ mod tests {
         for (line, address, function, module) in [
             (
                 "\tffffffff8162f4aa kmem_cache_free+0x5a ([kernel.kallsyms])",
-                0xffff_ffff_8162_f4aa,
+                0xffff_ffff_8162_f450,
                 "kmem_cache_free",
                 "[kernel.kallsyms]",
             ),

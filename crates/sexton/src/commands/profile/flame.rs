@@ -1,6 +1,7 @@
 //! `sexton profile flame`
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 
 use anyhow::{Result, bail};
 use sexton_model::stack::{StackSample, StackTables};
@@ -31,6 +32,21 @@ impl Sink for Both {
 
     fn wants_addresses(&self) -> bool {
         self.now.wants_addresses()
+    }
+
+    fn begin(&mut self, at_ns: u64) {
+        self.now.begin(at_ns);
+        if let Some(before) = &mut self.before {
+            before.begin(at_ns);
+        }
+    }
+
+    /// From the beginning of the first to the end of the last.
+    fn window_ns(&self) -> RangeInclusive<u64> {
+        let now = self.now.window_ns();
+        let before = self.before.as_ref().map(Sink::window_ns);
+        let before = before.unwrap_or_else(|| now.clone());
+        *now.start().min(before.start())..=*now.end().max(before.end())
     }
 }
 

@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sexton_model::stack::StackTables;
+use sexton_model::gap::Gap;
+use sexton_model::moment::Moment;
+use sexton_model::stack::{NameId, StackId, StackSample, StackTables};
 use sexton_model::text::escape;
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::import::{Importer, Report, Sink};
@@ -199,29 +202,76 @@ fn tell(file: &Path, report: &Report) {
 
 fn read_bundle(folder: &Path, sink: &mut dyn Sink) -> Result<Answer> {
     let bundle = Bundle::open(folder)?;
-    let mut merger = Merger::default();
     let mut answer = Answer {
         tables: StackTables::default(),
         has_times: true,
         n_samples: 0,
         is_complete: true,
     };
-    for piece in bundle.stacks(None) {
+    if let Some(span) = bundle.stacks_span() {
+        sink.begin(span.start().as_ns());
+    }
+    let window = sink.window_ns();
+    let window = Moment::from_ns(*window.start())..=Moment::from_ns(*window.end());
+    let gaps = if sink.wants_stacks() || sink.wants_owners() {
+        read_samples(&bundle, window, sink, &mut answer)
+    } else {
+        read_ticks(&bundle, window, sink, &mut answer)
+    };
+    for gap in gaps {
+        let text = escape(gap.text.as_bytes());
+        eprintln!("sexton: {}: {text}", folder.display());
+        answer.is_complete = false;
+    }
+    Ok(answer)
+}
+
+fn read_samples(
+    bundle: &Bundle,
+    window: RangeInclusive<Moment>,
+    sink: &mut dyn Sink,
+    answer: &mut Answer,
+) -> Vec<Gap> {
+    let mut merger = Merger::default();
+    let mut gaps = Vec::new();
+    for piece in bundle.stacks(Some(window)) {
         match piece {
             StackPiece::Chunk(chunk) => {
                 answer.n_samples += chunk.samples.len() as u64;
                 merger.feed(chunk.segment, &chunk.samples, &chunk.tables, sink);
             }
-            StackPiece::Gap(_, gap) => {
-                eprintln!(
-                    "sexton: {}: {}",
-                    folder.display(),
-                    escape(gap.text.as_bytes())
-                );
-                answer.is_complete = false;
-            }
+            StackPiece::Gap(_, gap) => gaps.push(gap),
         }
     }
     answer.tables = merger.into_tables();
-    Ok(answer)
+    gaps
+}
+
+/// For questions that ask only when cores were busy.
+fn read_ticks(
+    bundle: &Bundle,
+    window: RangeInclusive<Moment>,
+    sink: &mut dyn Sink,
+    answer: &mut Answer,
+) -> Vec<Gap> {
+    let tables = StackTables::default();
+    let gaps = bundle.ticks(Some(window), &mut |ticks| {
+        answer.n_samples += ticks.len() as u64;
+        for tick in ticks {
+            let sample = StackSample {
+                at: tick.at,
+                cpu: tick.cpu,
+                pid: 0,
+                tid: 0,
+                comm: NameId(0),
+                cgroup: None,
+                state: tick.state,
+                event: NameId(0),
+                weight: 1,
+                stack: StackId::EMPTY,
+            };
+            sink.sample(&sample, &tables);
+        }
+    });
+    gaps.into_iter().map(|(_, gap)| gap).collect()
 }

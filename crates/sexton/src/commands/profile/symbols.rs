@@ -10,13 +10,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use sexton_profile::symbols::demangle::demangle;
 use sexton_profile::symbols::elf::ElfSymbols;
 use sexton_profile::symbols::kallsyms::Kallsyms;
-use sexton_profile::symbols::{AddressMap, Place, Symbols, perf_map};
+use sexton_profile::symbols::{AddressMap, Function, Place, Symbols, perf_map};
 
 use crate::cli::profile::SymbolArgs;
 
@@ -30,9 +31,18 @@ pub struct FileSymbols {
     kallsyms_file: Option<PathBuf>,
     kallsyms: Option<Kallsyms>,
     kernel_build_id: Option<Vec<u8>>,
-    modules: HashMap<(String, Option<Vec<u8>>), Option<ElfSymbols>>,
+    /// By path; a path may have held several builds.
+    modules: HashMap<String, Vec<Module>>,
     jit: HashMap<u32, Option<AddressMap>>,
     has_told_of_kernel: bool,
+}
+
+/// One build of a file.
+struct Module {
+    build_id: Option<Vec<u8>>,
+    elf: Option<ElfSymbols>,
+    /// Names of functions by where they begin: many places are in one.
+    names: HashMap<u64, Arc<str>>,
 }
 
 impl FileSymbols {
@@ -53,7 +63,7 @@ impl FileSymbols {
         })
     }
 
-    fn kernel(&mut self, place: &Place<'_>) -> Option<String> {
+    fn kernel(&mut self, place: &Place<'_>) -> Option<Function> {
         if self.kallsyms.is_none() {
             self.load_kallsyms();
         }
@@ -67,8 +77,9 @@ impl FileSymbols {
             }
             return None;
         }
-        let found = self.kallsyms.as_ref()?.find(place.address)?;
-        Some(found.to_owned())
+        let (name, start) = self.kallsyms.as_ref()?.find(place.address)?;
+        let name = name.into();
+        Some(Function { name, start })
     }
 
     fn load_kallsyms(&mut self) {
@@ -100,13 +111,34 @@ impl FileSymbols {
         }
     }
 
-    fn module(&mut self, place: &Place<'_>) -> Option<&ElfSymbols> {
-        let key = (place.module.to_owned(), place.build_id.map(<[u8]>::to_vec));
-        if !self.modules.contains_key(&key) {
-            let found = self.load(place.module, place.build_id);
-            self.modules.insert(key.clone(), found);
-        }
-        self.modules.get(&key)?.as_ref()
+    fn user(&mut self, place: &Place<'_>) -> Option<Function> {
+        let is_it = |module: &Module| module.build_id.as_deref() == place.build_id;
+        let builds = self.modules.get(place.module);
+        let known = builds.and_then(|builds| builds.iter().position(is_it));
+        let at = match known {
+            Some(at) => at,
+            None => self.add(place),
+        };
+        let module = self.modules.get_mut(place.module)?.get_mut(at)?;
+        let (name, start) = module.elf.as_ref()?.find(place.address)?;
+        let name = module
+            .names
+            .entry(start)
+            .or_insert_with(|| sexton_model::text::escape(demangle(name).as_bytes()).into());
+        let name = Arc::clone(name);
+        Some(Function { name, start })
+    }
+
+    /// Reads the file of a place, and says which of its path's builds it is.
+    fn add(&mut self, place: &Place<'_>) -> usize {
+        let module = Module {
+            build_id: place.build_id.map(<[u8]>::to_vec),
+            elf: self.load(place.module, place.build_id),
+            names: HashMap::new(),
+        };
+        let builds = self.modules.entry(place.module.to_owned()).or_default();
+        builds.push(module);
+        builds.len() - 1
     }
 
     fn load(&self, module: &str, build_id: Option<&[u8]>) -> Option<ElfSymbols> {
@@ -149,26 +181,26 @@ impl FileSymbols {
         Some(folder.join(first).join(format!("{rest}.debug")))
     }
 
-    fn jit(&mut self, place: &Place<'_>) -> Option<String> {
+    fn jit(&mut self, place: &Place<'_>) -> Option<Function> {
         let symfs = &self.symfs;
         let map = self.jit.entry(place.pid).or_insert_with(|| {
             let file = symfs.join(format!("tmp/perf-{}.map", place.pid));
             Some(perf_map::parse(&read_text(&file)?))
         });
-        let (name, _) = map.as_ref()?.find(place.address)?;
-        Some(sexton_model::text::escape(name.as_bytes()))
+        let (name, start) = map.as_ref()?.find(place.address)?;
+        let name = sexton_model::text::escape(name.as_bytes()).into();
+        Some(Function { name, start })
     }
 }
 
 impl Symbols for FileSymbols {
-    fn resolve(&mut self, place: &Place<'_>) -> Option<String> {
+    fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
         if place.is_kernel {
             self.kernel(place)
         } else if place.is_jit {
             self.jit(place)
         } else {
-            let name = self.module(place)?.find(place.address)?;
-            Some(sexton_model::text::escape(demangle(name).as_bytes()))
+            self.user(place)
         }
     }
 
