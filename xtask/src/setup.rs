@@ -4,6 +4,7 @@
 
 pub(crate) mod node;
 pub(crate) mod peers;
+pub(crate) mod profilers;
 pub(crate) mod python;
 
 use std::io::IsTerminal as _;
@@ -103,6 +104,12 @@ const NEEDS: &[Need] = &[
         proof: Proof::Program("perf"),
         package: "linux-perf",
         why: "tests and a bench read what it records",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("go"),
+        package: "golang-go",
+        why: "its pprof opens profiles that tests write",
         work: For::Tests,
     },
     Need {

@@ -1,4 +1,4 @@
-//! speedscope as npm has it: a test checks our files against the format that it ships.
+//! Viewers of profiles as npm has them: tests have them open what we write.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,21 +7,35 @@ use anyhow::{Result, ensure};
 
 use crate::{command, workspace};
 
-const PACKAGE: &str = "speedscope";
+/// speedscope; a page for it without a screen, in the last release for Debian 12's node; the
+/// loader of the Firefox Profiler. Each by its name and as npm is asked for it.
+const PACKAGES: [(&str, &str); 3] = [
+    ("speedscope", "speedscope"),
+    ("jsdom", "jsdom@24"),
+    (
+        "@firefox-devtools/profiler-cli",
+        "@firefox-devtools/profiler-cli",
+    ),
+];
 
 /// Prepares `node/` in the target directory when it is not there. What fails here is not an
 /// error: the test that needs it then does not run, and says so.
 pub(crate) fn prepare() {
     let folder = workspace::target_dir().join("node");
-    if folder.join("node_modules").join(PACKAGE).exists() {
+    let modules = folder.join("node_modules");
+    if PACKAGES
+        .iter()
+        .all(|package| modules.join(package).exists())
+    {
         return;
     }
+    let packages = PACKAGES.join(", ");
     eprintln!(
-        "set-up: installs {PACKAGE} into {}: a test asks it about profiles",
+        "set-up: installs {packages} into {}: tests ask them about profiles",
         folder.display()
     );
     if let Err(error) = install(&folder) {
-        eprintln!("set-up: no {PACKAGE} for tests: {error:#}");
+        eprintln!("set-up: no {packages} for tests: {error:#}");
     }
 }
 
@@ -39,6 +53,6 @@ fn install(folder: &Path) -> Result<()> {
                 "--prefix",
             ])
             .arg(folder)
-            .arg(PACKAGE),
+            .args(PACKAGES.map(|(_, wanted)| wanted)),
     )
 }

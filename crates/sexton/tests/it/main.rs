@@ -15,4 +15,5 @@ mod profile;
 mod readme;
 mod record;
 mod unprivileged;
+mod viewers;
 mod watch;

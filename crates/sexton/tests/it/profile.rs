@@ -15,28 +15,28 @@ fn fixture(name: &str) -> String {
 }
 
 /// Runs a verb on a recording, with the names of the machine it was made on.
-fn profile(verb: &str, file: &str, args: &[&str]) -> Output {
+pub(crate) fn profile(verb: &str, file: &str, args: &[&str]) -> Output {
     let (kallsyms, root) = (fixture("kallsyms"), fixture("root"));
     let file = fixture(file);
     let symbols = ["--kallsyms", &kallsyms, "--symfs", &root];
     sexton(&[&["profile", verb, "--from", &file], &symbols[..], args].concat())
 }
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     stdout(output)
 }
 
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sexton-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder");
         Self(path)
     }
 
-    fn join(&self, name: &str) -> String {
+    pub(crate) fn join(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 }
@@ -251,13 +251,13 @@ fn wrong_use_is_told() {
 }
 
 /// A folder that `cargo xtask test setup` prepares.
-fn prepared(name: &str) -> PathBuf {
+pub(crate) fn prepared(need: &str, name: &str) -> PathBuf {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(tree, PathBuf::from);
     let path = target.join(name);
     assert!(
         path.exists(),
-        "sexton-missing: python: {} is not there; run cargo xtask test setup",
+        "sexton-missing: {need}: {} is not there; run cargo xtask test setup",
         path.display()
     );
     path
@@ -304,7 +304,7 @@ print(json.dumps({"types": [[text[t.type], text[t.unit]] for t in profile.sample
 
 #[test]
 fn pprof_is_decoded_by_protobuf() {
-    let python = prepared("python/bin/python");
+    let python = prepared("python", "python/bin/python");
     let folder = Folder::new("pprof");
     let file = folder.join("p.pb.gz");
     text(&profile(
@@ -345,8 +345,11 @@ fn pprof_is_decoded_by_protobuf() {
 
 #[test]
 fn speedscope_files_are_what_speedscope_says_they_are() {
-    let python = prepared("python/bin/python");
-    let schema = prepared("node/node_modules/speedscope/dist/release/file-format-schema.json");
+    let python = prepared("python", "python/bin/python");
+    let schema = prepared(
+        "node",
+        "node/node_modules/speedscope/dist/release/file-format-schema.json",
+    );
     let folder = Folder::new("speedscope");
     let file = folder.join("s.json");
     text(&profile(
