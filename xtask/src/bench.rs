@@ -70,7 +70,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "profile",
         package: "sexton-kernel-tests",
-        measures: "reading a million samples of perf, next to perf, inferno and FlameScope (needs root)",
+        measures: "reading a million samples of perf, next to perf, inferno, samply and FlameScope (needs root)",
         writes: Writes::Itself,
     },
     Bench {
@@ -120,6 +120,10 @@ fn prepared(bench: &Bench) -> Result<Command> {
     if bench.name == "overhead" {
         let below = setup::peers::install();
         cargo.envs(below.map(|below| ("SEXTON_BENCH_BELOW", below)));
+    }
+    if matches!(bench.name, "profile" | "stacks") {
+        let samply = setup::profilers::install()?;
+        cargo.envs(samply.map(|samply| ("SEXTON_BENCH_SAMPLY", samply)));
     }
     if bench.name == "image" {
         setup::install_missing(setup::For::Tests)?;

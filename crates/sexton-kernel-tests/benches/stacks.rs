@@ -1,21 +1,23 @@
 //! What sampling stacks costs, next to `perf record` on the same run: processor time,
-//! memory, bytes a sample. `cargo xtask bench stacks [-- SECONDS]`, as root.
+//! memory, bytes a sample. `cargo xtask bench stacks [-- SECONDS] [--write]`, as root.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use sexton_bpf::Meter;
+use sexton_kernel_tests::page;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::spinner::Spinner;
 use sexton_store::{Bundle, StackPiece};
 
-const METER: &str = env!("CARGO_BIN_EXE_meter");
 const SECONDS: u64 = 60;
+/// What a recorder does once, when it starts, is shown apart.
+const BEGUN: Duration = Duration::from_secs(8);
 const HZ: &str = "99";
 
 fn main() -> Result<()> {
@@ -31,47 +33,60 @@ fn main() -> Result<()> {
     let seconds: u64 = seconds.unwrap_or(SECONDS);
     let folder = std::env::temp_dir().join(format!("sexton-bench-stacks-{}", std::process::id()));
     fs::create_dir_all(&folder).context("cannot make a folder")?;
-    let done = run(&folder, seconds);
+    let text = run(&folder, seconds);
     fs::remove_dir_all(&folder).context("cannot remove our own folder")?;
-    done
+    let text = text?;
+    println!("{text}");
+    if std::env::args().any(|arg| arg == "--write") {
+        page::write("stacks", &text)?;
+    }
+    Ok(())
 }
 
-fn run(folder: &Path, seconds: u64) -> Result<()> {
+fn run(folder: &Path, seconds: u64) -> Result<String> {
     let spinner = Spinner::build("bench");
-    println!("{seconds} s each, {HZ} Hz a core, with and without a program that is busy\n");
-    for (load, ms) in [("as it is", 0), ("a busy core", seconds * 1000 + 3000)] {
+    let cores = std::thread::available_parallelism()?;
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let mut text = format!(
+        "{cores} cores, Linux {}, {seconds} s each, {HZ} samples a second on each core.\n\n\
+         | beside `perf record -a -g` | `perf.data` | sexton | ratio |\n\
+         | --- | ---: | ---: | ---: |\n",
+        kernel.trim()
+    );
+    for (load, ms) in [
+        ("the node as it is", 0),
+        ("a busy core", seconds * 1000 + 3000),
+    ] {
         let spinning = (ms > 0).then(|| spinner.start(1, &["shares", &ms.to_string()]));
-        beside_perf(folder, seconds, load)?;
+        text += &beside_perf(folder, seconds, load)?;
         if let Some(spinning) = spinning {
             spinning.join();
         }
     }
-    alone(folder, seconds, "stacks alone", &["--sensors", "stacks"])?;
-    alone(folder, seconds, "all but stacks", &["--no-stacks"])?;
-    alone(folder, seconds, "everything", &[])
+    text += "\n| recorder alone | CPU of a core, first 8 s not counted | all of it | peak memory | in the kernel, a sample |\n\
+             | --- | ---: | ---: | ---: | ---: |\n";
+    for (what, args) in [
+        ("stacks", &["--sensors", "stacks"][..]),
+        ("all but stacks", &["--no-stacks"]),
+        ("everything", &[]),
+    ] {
+        text += &alone(folder, seconds, what, args)?;
+    }
+    Ok(text)
 }
 
 /// Both at the same time, so that both see the same.
-fn beside_perf(folder: &Path, seconds: u64, load: &str) -> Result<()> {
+fn beside_perf(folder: &Path, seconds: u64, load: &str) -> Result<String> {
     let (data, bundle) = (folder.join("perf.data"), folder.join("both"));
     let perf = Command::new("perf")
-        .args([
-            "record",
-            "-q",
-            "-a",
-            "-g",
-            "-e",
-            "cpu-clock",
-            "-F",
-            HZ,
-            "-o",
-        ])
+        .args(["record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", HZ])
+        .arg("-o")
         .arg(&data)
         .args(["--", "sleep", &seconds.to_string()])
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start perf")?;
-    let used = record(&bundle, seconds, &["--sensors", "stacks"])?.join()?;
+    record(&bundle, seconds, &["--sensors", "stacks"])?.join(seconds)?;
     let ended = wait(perf)?;
     ensure!(ended, "perf failed");
     let perf_bytes = fs::metadata(&data).context("perf wrote nothing")?.len();
@@ -79,78 +94,107 @@ fn beside_perf(folder: &Path, seconds: u64, load: &str) -> Result<()> {
     let ours = stored(&bundle)?;
     let per = |bytes: u64, n: u64| bytes as f64 / n.max(1) as f64;
     let (theirs, own) = (per(perf_bytes, n_perf), per(ours.bytes, ours.n_samples));
-    println!("beside perf record, {load}:");
-    println!("  perf.data   {n_perf} samples, {theirs:.1} bytes each");
-    println!(
-        "  sexton      {} samples ({} idle), {own:.1} bytes each: 1/{:.0}",
+    fs::remove_dir_all(&bundle).context("cannot remove a bundle")?;
+    Ok(format!(
+        "| {load}, {n_perf} and {} samples ({} idle) | {theirs:.0} bytes a sample | {own:.1} | 1/{:.0} |\n",
         ours.n_samples,
         ours.n_idle,
         theirs / own
-    );
-    println!("  {}", used.text(seconds));
-    fs::remove_dir_all(&bundle).context("cannot remove a bundle")
+    ))
 }
 
-fn alone(folder: &Path, seconds: u64, what: &str, args: &[&str]) -> Result<()> {
+fn alone(folder: &Path, seconds: u64, what: &str, args: &[&str]) -> Result<String> {
     let bundle = folder.join("alone");
     let meter = Meter::start().context("the kernel does not measure BPF programs")?;
-    let used = record(&bundle, seconds, args)?;
+    let recording = record(&bundle, seconds, args)?;
     // The programs are gone when it ends.
     std::thread::sleep(Duration::from_secs(seconds.saturating_sub(2)));
     let costs = meter.read("stacks_");
-    let used = used.join()?;
-    println!("{what}: {}", used.text(seconds));
-    for cost in costs.iter().filter(|cost| cost.runs > 0) {
-        let each = cost.ns as f64 / cost.runs as f64 / 1000.0;
-        println!("  {}: {} runs of {each:.1} us", cost.program, cost.runs);
-    }
-    fs::remove_dir_all(&bundle).context("cannot remove a bundle")
+    let used = recording.join(seconds)?;
+    let cost = costs.iter().find(|cost| cost.runs > 0);
+    let kernel = cost.map_or(String::new(), |cost| {
+        format!("{:.1} us", cost.ns as f64 / cost.runs as f64 / 1000.0)
+    });
+    fs::remove_dir_all(&bundle).context("cannot remove a bundle")?;
+    Ok(format!(
+        "| {what} | {:.2} % | {:.2} % | {:.1} MiB | {kernel} |\n",
+        used.steady_percent,
+        used.percent,
+        used.peak_kib as f64 / 1024.0
+    ))
 }
 
-/// A recorder at work.
-struct Recording(Child);
+/// A recorder at work, with a thread that looks at it meanwhile.
+struct Recording {
+    child: Child,
+    looking: std::thread::JoinHandle<Result<Used>>,
+}
 
 /// What one has used.
 struct Used {
-    cpu: Duration,
+    /// After it had begun.
+    steady_percent: f64,
+    percent: f64,
     peak_kib: u64,
 }
 
 fn record(bundle: &Path, seconds: u64, args: &[&str]) -> Result<Recording> {
     let sexton = std::env::var_os("SEXTON").map(PathBuf::from);
     let sexton = sexton.context("SEXTON is not set: run cargo xtask bench stacks")?;
-    let child = Command::new(METER)
-        .arg(sexton)
+    let child = Command::new(sexton)
         .args(["record", "--for", &format!("{seconds}s"), "-o"])
         .arg(bundle)
         .args(args)
-        .stdout(Stdio::piped())
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .context("cannot start the meter")?;
-    Ok(Recording(child))
+        .context("cannot start the recorder")?;
+    let pid = child.id();
+    let looking = std::thread::spawn(move || look(pid, Duration::from_secs(seconds)));
+    Ok(Recording { child, looking })
+}
+
+/// Looks at a process once it has begun, and just before it ends.
+fn look(pid: u32, length: Duration) -> Result<Used> {
+    let began = Instant::now();
+    std::thread::sleep(BEGUN);
+    let (cpu_begun, at_begun) = (cpu(pid)?, began.elapsed());
+    std::thread::sleep((length - Duration::from_secs(1)).saturating_sub(began.elapsed()));
+    let (cpu, at) = (cpu(pid)?, began.elapsed());
+    let percent = |cpu: Duration, time: Duration| cpu.as_secs_f64() / time.as_secs_f64() * 100.0;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|peak| peak.split_whitespace().next()?.parse().ok());
+    Ok(Used {
+        steady_percent: percent(cpu.saturating_sub(cpu_begun), at - at_begun),
+        percent: percent(cpu, at),
+        peak_kib: peak.context("the kernel does not say how much memory it had")?,
+    })
+}
+
+/// The processor time of all threads of a process, by the kernel's own clock.
+fn cpu(pid: u32) -> Result<Duration> {
+    let mut ns = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end meanwhile; those that seal take little.
+        let Ok(text) = fs::read_to_string(task?.path().join("schedstat")) else {
+            continue;
+        };
+        let first = text.split_whitespace().next();
+        ns += first.and_then(|ns| ns.parse().ok()).unwrap_or(0);
+    }
+    Ok(Duration::from_nanos(ns))
 }
 
 impl Recording {
-    fn join(self) -> Result<Used> {
-        let out = self.0.wait_with_output().context("cannot wait for it")?;
-        let said = String::from_utf8_lossy(&out.stdout).into_owned();
-        let numbers: Vec<u64> = said.split_whitespace().flat_map(str::parse).collect();
-        let [cpu_us, peak_kib, 0] = numbers[..] else {
-            anyhow::bail!("the meter said {said:?}");
-        };
-        Ok(Used {
-            cpu: Duration::from_micros(cpu_us),
-            peak_kib,
-        })
-    }
-}
-
-impl Used {
-    fn text(&self, seconds: u64) -> String {
-        let share = self.cpu.as_secs_f64() / seconds as f64 * 100.0;
-        let mib = self.peak_kib as f64 / 1024.0;
-        format!("{share:.2} % of a core, {mib:.1} MiB at most")
+    fn join(mut self, seconds: u64) -> Result<Used> {
+        let used = self.looking.join();
+        let ended = self.child.wait().context("cannot wait for it")?;
+        ensure!(
+            ended.success(),
+            "the recorder of {seconds} s ended with {ended}"
+        );
+        used.map_err(|_| anyhow::anyhow!("whoever looked at the recorder panicked"))?
     }
 }
 

@@ -141,6 +141,7 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     ("zombies names the files that pin them", files),
     ("zombies tells swap as a pin", swap),
     ("doctor finds the sensors seeing", doctor),
+    ("samples of stacks show the kernel's functions", stacks),
     (
         "zombies without root counts, and says what it cannot see",
         blind::unprivileged,
@@ -361,5 +362,28 @@ fn doctor(_: &Cell, report: &Report) -> Result<()> {
         let sight = find(&checkup, "sensors", "sensor", sensor)?;
         expect(sight, "/state", "sees").with_context(|| format!("{sight:#}"))?;
     }
+    Ok(())
+}
+
+/// Samples that there are at least: two CPUs at 99 a second for three seconds take twice as
+/// many, and an emulated machine is slow.
+const N_SAMPLES: u64 = 297;
+
+/// The program that samples was loaded, ran on its timer, and its addresses have names.
+fn stacks(_: &Cell, report: &Report) -> Result<()> {
+    let exit_code = report.section("stacks")?.exit_code;
+    ensure!(exit_code == 0, "exit code {exit_code}");
+    let top = report.json("stacks")?;
+    let n = number(&top, "/samples")?;
+    ensure!(n >= N_SAMPLES, "only {n} samples");
+    let functions = list(&top, "functions")?;
+    let is_named = |function: &&Value| {
+        function["module"] == "[kernel]" && function["function"].as_str() != Some("[unknown]")
+    };
+    let n_kernel = functions.iter().filter(is_named).count();
+    ensure!(
+        n_kernel > 0,
+        "no function of the kernel has a name: {top:#}"
+    );
     Ok(())
 }

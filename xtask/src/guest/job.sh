@@ -187,6 +187,15 @@ hotplug() {
     done
 }
 
+# Samples every core for a moment, while one of them keeps asking the kernel.
+sample() {
+    (while :; do cat /proc/stat; done >/dev/null) &
+    busy=$!
+    sexton record --for 3s --sensors stacks -o /run/sampled >/dev/null
+    kill $busy
+    sexton profile top --json --idle --from /run/sampled
+}
+
 # Where the kernel has the multi-generation LRU, pages begin their life on its lists.
 [ ! -e $generations ] || echo y >$generations
 
@@ -223,6 +232,7 @@ if [ -e $generations ]; then
     section classic sexton zombies --json --all
 fi
 section doctor sexton doctor --json
+section stacks sample
 section unprivileged su nobody -c 'sexton zombies --json'
 section part-root in_part sexton zombies --json
 section part-unprivileged in_part su nobody -c 'sexton zombies --json'

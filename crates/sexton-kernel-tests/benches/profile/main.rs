@@ -3,8 +3,8 @@
 //!
 //! `cargo xtask bench profile`; `-- --write` rewrites the section of `docs/benchmarks.md`.
 //! `-- --data FILE` reads a recording that is there. `FLAMESCOPE=FOLDER` is a checkout of
-//! FlameScope, and `FLAMESCOPE_PYTHON` a Python with its requirements; samply is used when
-//! it is on the PATH. Who is not there is named in the table.
+//! FlameScope, and `FLAMESCOPE_PYTHON` a Python; xtask builds samply and says where it is.
+//! Who is not there is named in the table.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -39,11 +39,11 @@ fn main() -> Result<()> {
         .context("SEXTON is not set: run cargo xtask bench profile")?
         .into();
     let figures = peers::measure(&sexton, &data, folder.path())?;
-    let long = long::measure(&data)?;
+    let long = long::measure(&sexton, &data)?;
     let text = table::text(&figures, &long);
     println!("{text}");
     if args.iter().any(|arg| arg == "--write") {
-        table::write(&text)?;
+        sexton_kernel_tests::page::write("profile", &text)?;
     }
     Ok(())
 }

@@ -1,17 +1,10 @@
 //! The section of `docs/benchmarks.md`.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
-
-use anyhow::{Context, Result};
 
 use crate::long::Long;
 use crate::peers::{Figure, Figures};
-
-const BEGIN: &str = "<!-- profile: begin -->\n";
-const END: &str = "<!-- profile: end -->\n";
 
 /// The whole section.
 pub(crate) fn text(figures: &Figures, long: &Long) -> String {
@@ -19,7 +12,7 @@ pub(crate) fn text(figures: &Figures, long: &Long) -> String {
     let n = figures.n_samples;
     let _ = writeln!(
         text,
-        "{n} samples: perf.data of {:.1} MiB, perf script text of {:.1} MiB.\n",
+        "{n} samples: perf.data of {:.1} MiB, perf script text of {:.1} MiB. Ratios are of CPU time.\n",
         mib(figures.data_bytes),
         mib(figures.text_bytes)
     );
@@ -62,7 +55,7 @@ pub(crate) fn text(figures: &Figures, long: &Long) -> String {
 fn ratios(figures: &Figures, long: &Long) -> Vec<(&'static str, String, &'static str)> {
     let of = |rows: &[Figure], who: &str| {
         let found = rows.iter().find(|figure| figure.who.starts_with(who));
-        found.map_or(f64::NAN, |figure| figure.wall.as_secs_f64())
+        found.map_or(f64::NAN, |figure| figure.cpu.as_secs_f64())
     };
     let heatmap = of(&figures.of_data, "sexton profile heatmap");
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
@@ -72,11 +65,33 @@ fn ratios(figures: &Figures, long: &Long) -> Vec<(&'static str, String, &'static
         figures.bundle_bytes as f64,
     );
     let ms = |time: Duration| format!("{:.0}", time.as_secs_f64() * 1000.0);
+    let both = |figure: &Figure| format!("{} (CPU {})", ms(figure.wall), ms(figure.cpu));
+    let script = |who| {
+        format!(
+            "{:.1}",
+            of(&figures.of_data, "perf script") / of(&figures.of_data, who)
+        )
+    };
     let mut rows = vec![
         (
             "`perf script` / perf.data to heat map",
-            format!("{:.1}", of(&figures.of_data, "perf script") / heatmap),
+            script("sexton profile heatmap"),
             "at least 10",
+        ),
+        (
+            "`perf script` / perf.data to flame graph",
+            script("sexton profile flame"),
+            "",
+        ),
+        (
+            "`perf script` / perf.data to pprof",
+            script("sexton profile export (pprof)"),
+            "",
+        ),
+        (
+            "`perf script` / perf.data to folded stacks",
+            script("sexton profile export (folded)"),
+            "",
         ),
         (
             "perf.data to heat map, million samples in a second",
@@ -97,13 +112,27 @@ fn ratios(figures: &Figures, long: &Long) -> Vec<(&'static str, String, &'static
             "at least 20",
         ),
         (
-            "heat map of 12 h x 2 cores at 99 Hz from a bundle, ms",
-            ms(long.cold),
+            "heat map of 12 h x 2 cores at 99 Hz from a bundle that is not in the page cache, ms",
+            both(&long.cold),
             "1000",
         ),
-        ("the same again, from memory, ms", ms(long.warm), "100"),
         (
-            "flame graph of a minute of it, from memory, ms",
+            "the same with the bundle in the page cache, ms",
+            both(&long.cached),
+            "1000",
+        ),
+        (
+            "the same again, from samples in memory, ms",
+            ms(long.warm),
+            "100",
+        ),
+        (
+            "flame graph of a minute in the middle from that bundle, ms",
+            both(&long.minute),
+            "1000",
+        ),
+        (
+            "the same again, from samples in memory, ms",
             ms(long.flame),
             "100",
         ),
@@ -124,18 +153,4 @@ fn mib(bytes: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
     let bytes = bytes as f64;
     bytes / f64::from(1 << 20)
-}
-
-/// Puts the section into its place.
-pub(crate) fn write(text: &str) -> Result<()> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
-    let old = fs::read_to_string(&page)?;
-    let (before, rest) = old
-        .split_once(BEGIN)
-        .context("the page has no section for this")?;
-    let (_, after) = rest.split_once(END).context("the section has no end")?;
-    Ok(fs::write(
-        &page,
-        format!("{before}{BEGIN}{text}{END}{after}"),
-    )?)
 }

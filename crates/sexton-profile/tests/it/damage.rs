@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use proptest::prelude::*;
-use sexton_model::stack::StackSample;
-use sexton_profile::import::{ImportError, Importer, Position, Report};
+use sexton_model::moment::Moment;
+use sexton_model::stack::{StackSample, StackTables};
+use sexton_profile::import::{ImportError, Importer, Position, Report, Sink};
 use sexton_profile::symbols::NoSymbols;
 
 use crate::support::{RECORDINGS, bytes, fixtures, perf};
@@ -16,6 +17,28 @@ fn import(file: &[u8]) -> Result<(Vec<StackSample>, Report), ImportError> {
     let report = importer.read_file(Cursor::new(file))?;
     drop(importer);
     Ok((samples, report))
+}
+
+/// When each sample was taken, on which core, of which thread.
+#[derive(Default)]
+struct Times(Taken);
+
+impl Sink for Times {
+    fn sample(&mut self, sample: &StackSample, _: &StackTables) {
+        self.0.push((sample.at, sample.cpu, sample.tid));
+    }
+
+    fn wants_stacks(&self) -> bool {
+        false
+    }
+}
+
+type Taken = Vec<(Moment, u32, u32)>;
+
+fn times(file: &[u8]) -> Result<(Taken, Report), ImportError> {
+    let (mut times, mut none) = (Times::default(), NoSymbols);
+    let report = Importer::new(&mut none, &mut times).read_file(Cursor::new(file))?;
+    Ok((times.0, report))
 }
 
 #[test]
@@ -36,6 +59,30 @@ fn a_truncated_file_gives_what_is_there_and_says_where_it_ends() {
         "{at}"
     );
     assert!(stopped.why.contains("the file ends"), "{}", stopped.why);
+}
+
+#[test]
+fn a_cut_at_every_tenth_byte_keeps_what_comes_before_it() {
+    let whole = bytes(&perf("fp.data"));
+    let all = times(&whole).unwrap().0;
+    let offset = u64::from_le_bytes(whole[40..48].try_into().unwrap());
+    let size = u64::from_le_bytes(whole[48..56].try_into().unwrap());
+    let mut n_before = 0;
+    for cut in (0..whole.len()).step_by(10) {
+        let Ok((samples, report)) = times(&whole[..cut]) else {
+            assert!(cut as u64 <= offset, "refused with {cut} bytes of it");
+            continue;
+        };
+        assert!(samples.iter().all(|sample| all.contains(sample)), "{cut}");
+        assert!(samples.len() >= n_before, "{cut}");
+        n_before = samples.len();
+        match report.stopped.map(|stopped| stopped.at) {
+            None => assert!(cut as u64 >= offset + size, "{cut}"),
+            Some(Position::Byte(at)) => assert!(at <= cut as u64, "{cut}: {at}"),
+            Some(at) => panic!("{cut}: {at}"),
+        }
+    }
+    assert_eq!(n_before, all.len());
 }
 
 #[test]

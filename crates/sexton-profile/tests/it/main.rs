@@ -5,5 +5,6 @@ mod damage;
 mod export;
 mod flamescope;
 mod folded;
+mod growth;
 mod perf_data;
 mod support;

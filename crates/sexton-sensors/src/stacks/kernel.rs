@@ -13,8 +13,10 @@ use super::place::Place;
 
 /// What is not in the kernel's own text (modules, BPF programs) comes and goes. An address
 /// there that was not seen before has the table read again, but not more often than this:
-/// the kernel takes tens of milliseconds to write it.
+/// the kernel takes tens of milliseconds to write it. Where the table has a module's function
+/// for it, another one is unlikely to have come into its place.
 const READ_AGAIN: Duration = Duration::from_secs(60);
+const READ_AGAIN_FOUND: Duration = Duration::from_secs(600);
 
 /// Places that are kept; beyond that all are forgotten and looked up anew.
 const MAX_KNOWN: usize = 1 << 14;
@@ -54,11 +56,13 @@ impl Kernel {
             return Arc::clone(known);
         }
         let mut found = self.table.find(address);
-        let is_sure = found.is_some_and(|found| found.module.is_none());
-        let is_old = self
-            .read_at
-            .is_none_or(|read| now.since(read) >= READ_AGAIN);
-        if !is_sure && is_old {
+        let age = match found {
+            Some(found) if found.module.is_none() => None,
+            Some(_) => Some(READ_AGAIN_FOUND),
+            None => Some(READ_AGAIN),
+        };
+        let is_old = |age| self.read_at.is_none_or(|read| now.since(read) >= age);
+        if age.is_some_and(is_old) {
             self.read_at = Some(now);
             self.known.clear();
             if let Ok(path) = host.proc("kallsyms")

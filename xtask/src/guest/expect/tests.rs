@@ -55,6 +55,7 @@ fn truth(cell: &Cell) -> Sections {
         ("part", (json!(part), 0)),
         ("doctor", (checkup(), 0)),
         ("hotplug", (json!(HOTPLUG), 0)),
+        ("stacks", (sampled(), 0)),
         ("unprivileged", (unprivileged(cell, n_dying), 3)),
         ("part-root", (census(cell, n_dying), 1)),
         ("part-unprivileged", (part_unprivileged(cell, n_part), 3)),
@@ -405,6 +406,20 @@ fn a_fix_that_harms_neighbours_is_caught() {
     lie("fix-after", "bytes 1100000\nlow 1100000\ninner_low 0");
     lie("fix-after", "bytes 1100000\nlow 8192\ninner_low 4096");
     lie("fix-undo", "");
+}
+
+#[test]
+fn a_sampler_that_sees_nothing_is_caught() {
+    check_exit_code("stacks", 2, &[stacks]);
+    let lie = |pointer, lie| check(&ORDINARY, "stacks", pointer, lie, &[stacks]);
+    lie("/samples", json!(12));
+    lie("/functions/0/module", json!("/bin/busybox"));
+    lie("/functions/0/function", json!("[unknown]"));
+}
+
+fn sampled() -> Value {
+    let function = json!({"function": "do_syscall_64", "module": "[kernel]"});
+    json!({"samples": 600, "functions": [function]})
 }
 
 /// Every sensor that must see does.
