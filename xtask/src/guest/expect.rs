@@ -27,6 +27,7 @@ const N_SWAPPED: u64 = 7;
 const N_HOSTILE: u64 = 1;
 /// Dying cgroups pinned by a file on ext4 that a process has mapped. Made last, to be freed.
 const N_MAPPED: u64 = 5;
+const N_ROOTED: u64 = 3;
 /// Cgroups that are well.
 const N_LIVE: u64 = 5;
 
@@ -113,6 +114,7 @@ pub(super) fn environment(cell: &Cell) -> Vec<String> {
         ("n_shmem", N_SHMEM),
         ("n_swapped", N_SWAPPED),
         ("n_mapped", N_MAPPED),
+        ("n_rooted", N_ROOTED),
         ("n_live", N_LIVE),
     ];
     let numbers = numbers
@@ -162,6 +164,10 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
     (
         "fix leaves neighbours their cache and their protection",
         fix::neighbour,
+    ),
+    (
+        "fix reclaims from the root of cgroup2, and elsewhere says why not",
+        fix::rooted,
     ),
 ];
 
