@@ -125,14 +125,17 @@ fn accused(diagnosis: &Diagnosis) -> BTreeMap<FindingId, Confidence> {
     accused
 }
 
-/// The same by who it is, whatever of: what systemd restarts is told by its loop without
-/// systemd's own word.
-fn by_subject(diagnosis: &Diagnosis) -> BTreeMap<String, Confidence> {
+/// Who has a part in it that can begin a chain, and how surely: who is the root without all
+/// else, and whoever is one once a link between them is not seen any more. By who it is: what
+/// systemd restarts is told by its loop without systemd's own word.
+fn suspects(diagnosis: &Diagnosis) -> BTreeMap<String, Confidence> {
     let mut all = BTreeMap::new();
-    for (id, confidence) in accused(diagnosis) {
-        let finding = diagnosis.finding(&id).expect("it is accused");
-        let sure = all.entry(finding.subject.to_string()).or_insert(confidence);
-        *sure = confidence.max(*sure);
+    let is_cause = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.is_cause);
+    for finding in diagnosis.findings.iter().filter(|one| is_cause(one.code)) {
+        let sure = all
+            .entry(finding.subject.to_string())
+            .or_insert(finding.confidence);
+        *sure = finding.confidence.max(*sure);
     }
     all
 }
@@ -149,8 +152,13 @@ fn less_sight_accuses_nobody_else_and_is_never_surer() {
                 .iter()
                 .filter(|record| record.sensor != sensor.as_str());
             let part = diagnose(&Records::new(rest.cloned().collect()));
-            let known = by_subject(&whole);
-            for (who, confidence) in by_subject(&part) {
+            let known = suspects(&whole);
+            for (id, confidence) in accused(&part) {
+                let who = part
+                    .finding(&id)
+                    .expect("it is accused")
+                    .subject
+                    .to_string();
                 let before = known.get(&who);
                 let before = before.unwrap_or_else(|| panic!("{name} without {sensor}: {who}"));
                 assert!(
