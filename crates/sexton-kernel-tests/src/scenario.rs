@@ -1,6 +1,7 @@
 //! Runs `sexton diagnose` in a systemd of our own while trouble of a known maker goes on,
 //! as an operator would on a sick node, and reads what it said.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,9 @@ use crate::systemd::Systemd;
 /// A judgement must be there this long after the start; the rest is for booting, and for
 /// trouble to build up.
 const LIMIT: Duration = Duration::from_secs(150);
+
+/// Names a folder into which recordings are copied, to become fixtures.
+pub const KEEP: &str = "SEXTON_KEEP_RECORDINGS";
 
 /// `judge` watches and judges, and tells how it ended and how long it took; the recording
 /// stays for a replay. Traces of the kernel are mounted where no unit has done so.
@@ -44,6 +48,9 @@ impl Judged {
         let trouble = systemd.read("trouble")?;
         let verdict = serde_json::from_str(&text)
             .with_context(|| format!("no judgement: {text:?} {trouble:?}"))?;
+        if let Some(folder) = std::env::var_os(KEEP) {
+            systemd.keep("bundle", Path::new(&folder))?;
+        }
         Ok(Self { systemd, verdict })
     }
 

@@ -102,6 +102,18 @@ impl Systemd {
         fs::read_to_string(&path).with_context(|| format!("the job left no {name}"))
     }
 
+    /// Copies a folder that the job has made to another place, under a name of its own.
+    pub fn keep(&self, name: &str, place: &Path) -> Result<()> {
+        let to = place.join(format!("{}-{name}", self.name));
+        let done = Command::new("cp")
+            .arg("-r")
+            .arg(self.folder.join("job").join(name))
+            .arg(&to)
+            .status()?;
+        ensure!(done.success(), "cannot copy {name} to {}", to.display());
+        Ok(())
+    }
+
     fn boot(&mut self, rootfs: &Path, first: &str) -> Result<()> {
         let child = Command::new("unshare")
             .args(["--mount", "sh", "-c", OUTER, "outer", &self.name])

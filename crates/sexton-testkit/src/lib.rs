@@ -1,6 +1,7 @@
 //! For tests only.
 
 pub mod snapshot;
+pub mod story;
 mod tree;
 
 pub use tree::{TempTree, fixture};

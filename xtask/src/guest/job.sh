@@ -128,20 +128,20 @@ in_part() {
         exec "$@"' $root "$@"
 }
 
-# map GROUP N: N cgroups each leave a program on the disk that keeps running elsewhere, so
-# that dropping the cache of the file does not free all of it.
+# map GROUP N [NAME]: N cgroups, called NAME and a number, each leave a program on the disk that
+# keeps running elsewhere, so that dropping the cache of the file does not free all of it.
 map() {
     for i in $(seq "$2"); do
-        mkdir "$root/$1/$i"
+        mkdir "$root/$1/$3$i"
         (
-            echo 0 >"$root/$1/$i/cgroup.procs"
-            cp /bin/busybox "/disk/busybox.$i"
+            echo 0 >"$root/$1/$3$i/cgroup.procs"
+            cp /bin/busybox "/disk/busybox.$3$i"
         )
     done
     sync
     for i in $(seq "$2"); do
-        "/disk/busybox.$i" sleep 1000 &
-        rmdir "$root/$1/$i"
+        "/disk/busybox.$3$i" sleep 1000 &
+        rmdir "$root/$1/$3$i"
     done
 }
 
@@ -248,6 +248,9 @@ if [ "$fix" = yes ]; then
         --origin '/system.slice/shmem.service/<n>' --origin '/system.slice/mapped.service/<n>'
     section fix-after neighbour system.slice/mapped.service/neighbour
     section fix-undo cat /var/lib/sexton/undo/*
+    # Directly below the root, where v1 has nothing to reclaim by.
+    map . "$n_rooted" rooted-
+    section fix-root sexton fix --json --apply --yes --allow-siblings --origin '/rooted-<n>'
 fi
 
 section hotplug hotplug

@@ -40,6 +40,9 @@ pub(super) fn behind(pattern: &str, births: &[Birth<'_>]) -> (Subject, Sign) {
         None => {
             let subject = Subject::new(SubjectKind::Cgroup, pattern);
             let makers = makers(births);
+            if births.iter().all(is_by_daemon) {
+                return (subject, Sign::daemon(&births[0], &makers));
+            }
             (
                 subject,
                 Sign::pattern(format!("they are alike, and were made by {makers}")),
@@ -48,7 +51,14 @@ pub(super) fn behind(pattern: &str, births: &[Birth<'_>]) -> (Subject, Sign) {
     }
 }
 
-/// Whether everything came from it. In a PID namespace the first process has any number.
+/// Whether somebody made it who only does what others ask.
+fn is_by_daemon(birth: &Birth<'_>) -> bool {
+    let maker = birth.makers.first();
+    maker.is_some_and(|maker| known::is_between(maker.comm))
+}
+
+/// Whether everything came from it, and from what is above it. In a PID namespace the first
+/// process has any number, and its own parents are outside.
 fn is_above_all(task: &Task<'_>) -> bool {
     ABOVE_ALL.contains(&task.pid) || task.comm == "systemd"
 }
@@ -71,7 +81,8 @@ fn nearest_common<'a>(births: &[Birth<'a>]) -> Option<(Task<'a>, usize)> {
     // For each task: births that came from it, and how far above their makers it is.
     let mut seen: BTreeMap<&Task<'a>, (u64, usize)> = BTreeMap::new();
     for birth in births {
-        for (depth, task) in birth.makers.iter().enumerate() {
+        let own = birth.makers.iter().take_while(|task| !is_above_all(task));
+        for (depth, task) in own.enumerate() {
             let (n, deepest) = seen.entry(task).or_default();
             *n += birth.n;
             *deepest = (*deepest).max(depth);
@@ -79,7 +90,7 @@ fn nearest_common<'a>(births: &[Birth<'a>]) -> Option<(Task<'a>, usize)> {
     }
     let common = seen
         .into_iter()
-        .filter(|(task, (n, _))| *n as f64 >= SHARE * total as f64 && !is_above_all(task));
+        .filter(|(_, (n, _))| *n as f64 >= SHARE * total as f64);
     let nearest = common.min_by_key(|(task, (_, depth))| (*depth, *task));
     nearest.map(|(task, (_, depth))| (task.clone(), depth))
 }

@@ -1,4 +1,3 @@
 //! Invented stories, judged as a whole.
 
 mod numa_walk;
-mod story;

@@ -6,8 +6,7 @@ use sexton_model::diagnosis::{Diagnosis, State};
 use sexton_model::finding::{Confidence, FindingId, Stance};
 use sexton_model::record::Record;
 use sexton_model::timeline::Records;
-
-use crate::story;
+use sexton_testkit::story;
 
 const STORY: &str = include_str!("../../../../fixtures/synthetic/5.4-numa-walk/story.toml");
 

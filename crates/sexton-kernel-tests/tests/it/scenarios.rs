@@ -218,7 +218,7 @@ fn a_timer_whose_runs_leak_is_led_back_to_its_unit() {
         ),
         (
             "tick.service",
-            "[Service]\nType=oneshot\n\
+            "[Unit]\nStartLimitIntervalSec=0\n[Service]\nType=oneshot\n\
              ExecStart=/bin/sh -c \"head -c 4096 /dev/zero >> /run/tick.log\"\n",
         ),
     ];

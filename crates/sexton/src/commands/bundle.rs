@@ -1,11 +1,13 @@
 //! `sexton bundle`
 
+mod redact;
+
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use crate::cli::bundle::BundleCommand;
+use crate::cli::bundle::{BundleCommand, RedactArgs};
 use crate::exit::Exit;
 
 const ENDING: &str = ".tar.zst";
@@ -15,7 +17,26 @@ pub fn run(command: &BundleCommand) -> Result<Exit> {
     match command {
         BundleCommand::Pack { folder, output } => pack(folder, output.as_deref()),
         BundleCommand::Unpack { file, output } => unpack(file, output.as_deref()),
+        BundleCommand::Redact(args) => redact(args),
     }
+}
+
+fn redact(args: &RedactArgs) -> Result<Exit> {
+    let replace = args.replace.iter().map(|text| redact::replacement(text));
+    let redaction = redact::Redaction {
+        without: &args.without,
+        drop: &args.drop,
+        replace: replace.collect::<Result<_>>()?,
+    };
+    let summary = redact::redact(&args.folder, &args.output, &redaction)?;
+    writeln!(
+        io::stdout(),
+        "Copied {} records into {}: {} bytes. Look at it before you hand it on.",
+        summary.records,
+        args.output.display(),
+        summary.bytes
+    )?;
+    Ok(Exit::NothingFound)
 }
 
 fn pack(folder: &Path, output: Option<&Path>) -> Result<Exit> {

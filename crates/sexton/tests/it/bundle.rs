@@ -79,3 +79,57 @@ fn what_is_no_packed_recording_is_refused() {
         "is not a bundle",
     );
 }
+
+/// What is handed on says neither whose it is nor what was asked to stay behind.
+#[test]
+fn a_recording_is_handed_on_without_names() {
+    let folder = TempTree::new();
+    let bundle = folder.path().join("node.bundle");
+    let sensors = "host,pressure,cores";
+    let args = ["record", "--sensors", sensors, "--for", "1s", "-o"];
+    let output = sexton(&[&args[..], &[text(&bundle)]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let plain = folder.path().join("plain");
+    let args = ["--without", "cores", "--replace", "Linux=Penguin"];
+    let all = [
+        &["bundle", "redact", text(&bundle), "-o", text(&plain)],
+        &args[..],
+    ]
+    .concat();
+    run(&all, 0, "Copied ");
+    run(&all, 2, "exists already");
+    let wrong = ["bundle", "redact", "x", "-o", "y", "--replace", "a"];
+    run(&wrong, 2, "OLD=NEW");
+    let copy = Bundle::open(&plain).expect("a bundle");
+    assert_eq!(copy.node().name, "node");
+    assert!(copy.node().boot_id.starts_with("00000000-"));
+    let records = copy.load(None, None);
+    assert!(records.iter().any(|record| record.sensor == "pressure"));
+    let told = format!("{:?}", records.iter().collect::<Vec<_>>());
+    assert!(told.contains("kernel_release"), "{told}");
+    for secret in ["command_line", "machine_", "cores\"", "Linux"] {
+        assert!(!told.contains(secret), "{secret}");
+    }
+    let raw = fs::read_dir(plain.join("raw"));
+    assert_eq!(raw.map_or(0, Iterator::count), 0, "no file is handed on");
+    // The one record that holds the kernel's release stays behind.
+    let fewer = folder.path().join("fewer");
+    let release = Bundle::open(&bundle)
+        .expect("a bundle")
+        .node()
+        .kernel
+        .clone();
+    let args = [
+        "bundle",
+        "redact",
+        text(&bundle),
+        "-o",
+        text(&fewer),
+        "--drop",
+        &release,
+    ];
+    run(&args, 0, "Copied ");
+    let records = Bundle::open(&fewer).expect("a bundle").load(None, None);
+    let told = format!("{:?}", records.iter().collect::<Vec<_>>());
+    assert!(!told.contains("kernel_release"), "{told}");
+}

@@ -9,6 +9,7 @@ mod diagnose;
 mod generate;
 mod help;
 mod image;
+mod invented;
 mod matrix;
 mod npd;
 mod profile;

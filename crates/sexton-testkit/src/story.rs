@@ -37,7 +37,11 @@ struct Told {
 }
 
 /// The records of a story.
-pub(crate) fn read(text: &str) -> Records {
+///
+/// # Panics
+///
+/// If it is none.
+pub fn read(text: &str) -> Records {
     let story: Story = toml::from_str(text).expect("it is a story");
     let mut records = Vec::new();
     for poll in &story.poll {
