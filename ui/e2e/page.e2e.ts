@@ -37,7 +37,11 @@ describe("the verdict", () => {
     await on(await open("", { permissions: ["clipboard-read", "clipboard-write"] }), async (page) => {
       await page.locator('[data-finding^="CPU002"]').first().click();
       const detail = page.locator(".detail");
-      expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual(["+ Speaks for it", "− Speaks against it", "? Could not be seen"]);
+      expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual([
+        "+ Speaks for it",
+        "− Speaks against it",
+        "? Could not be seen",
+      ]);
       expect(await detail.locator("> .evidence .stance.for li").count()).toBeGreaterThan(0);
       await detail.locator(".command button").first().click();
       const command = await detail.locator(".command code").first().textContent();

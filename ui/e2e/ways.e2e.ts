@@ -88,7 +88,9 @@ test("whatever can be pressed has a name", async () => {
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll("button, select, input, canvas, a")]
         .filter((element) => element.getAttribute("aria-hidden") !== "true")
-        .filter((element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")))
+        .filter(
+          (element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")),
+        )
         .map((element) => element.outerHTML),
     );
     expect(nameless).toEqual([]);
@@ -143,8 +145,17 @@ function manyFrames(): Flame {
   for (let node = parent.length - 1; node > 0; node--) value[parent[node]] += value[node];
   const names = parent.map((_, i) => `f${i}`);
   return {
-    from: 0, to: 1, event: "samples", samples: value[0], base_samples: null, total: value[0], base_total: null, names,
-    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value }, cut: null, gaps: [],
+    from: 0,
+    to: 1,
+    event: "samples",
+    samples: value[0],
+    base_samples: null,
+    total: value[0],
+    base_total: null,
+    names,
+    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value },
+    cut: null,
+    gaps: [],
   };
 }
 
@@ -170,7 +181,13 @@ test("100,000 distinct frames are drawn, searched and walked", async () => {
 test("what cannot be opened is told", async () => {
   const stage = await open();
   await on({ ...stage, complaints: [] }, async (page) => {
-    await page.locator("input[type=file]").setInputFiles({ name: "photo.png", mimeType: "image/png", buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]) });
+    await page
+      .locator("input[type=file]")
+      .setInputFiles({
+        name: "photo.png",
+        mimeType: "image/png",
+        buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]),
+      });
     await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
     expect(await page.locator(".chain .card").first().isVisible()).toBe(true);
   });

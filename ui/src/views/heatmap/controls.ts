@@ -27,14 +27,30 @@ export class Controls {
 
   constructor(private context: Context) {
     this.#view = VIEWS.map(([view, words, title]) =>
-      h("button", { class: "small", title, attrs: { type: "button", "data-view": view }, on: { click: () => context.store.set({ view }, "step") } }, words),
+      h(
+        "button",
+        {
+          class: "small",
+          title,
+          attrs: { type: "button", "data-view": view },
+          on: { click: () => context.store.set({ view }, "step") },
+        },
+        words,
+      ),
     );
     this.#by = h(
       "select",
-      { attrs: { "aria-label": "Count samples of" }, on: { change: () => context.store.set({ by: this.#by.value as HeatBy, value: "" }, "step") } },
+      {
+        attrs: { "aria-label": "Count samples of" },
+        on: { change: () => context.store.set({ by: this.#by.value as HeatBy, value: "" }, "step") },
+      },
       ...BYS.map(([by, words]) => h("option", { attrs: { value: by } }, words)),
     );
-    const group = h("span", { class: "toggle", attrs: { role: "group", "aria-label": "How time is cut" } }, ...this.#view);
+    const group = h(
+      "span",
+      { class: "toggle", attrs: { role: "group", "aria-label": "How time is cut" } },
+      ...this.#view,
+    );
     replace(this.element, group, h("label", {}, "samples of ", this.#by), this.#value);
   }
 
@@ -56,7 +72,10 @@ export class Controls {
     const missing = value !== "" && !parts.some((part) => part.value === value);
     const select = h(
       "select",
-      { attrs: { "aria-label": "Which one" }, on: { change: () => this.context.store.set({ value: select.value }, "step") } },
+      {
+        attrs: { "aria-label": "Which one" },
+        on: { change: () => this.context.store.set({ value: select.value }, "step") },
+      },
       h("option", { attrs: { value: "" } }, "(all of them)"),
       missing && h("option", { attrs: { value } }, value),
       ...parts.map((part) => h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`)),
@@ -67,9 +86,20 @@ export class Controls {
 
   #functions(map: HeatMap | null, value: string): HTMLElement[] {
     const put = settled(250, (text: string) => this.context.store.set({ value: text }));
-    const list = h("datalist", { attrs: { id: "functions" } }, ...(map?.parts ?? []).map((part) => h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`)));
+    const list = h(
+      "datalist",
+      { attrs: { id: "functions" } },
+      ...(map?.parts ?? []).map((part) =>
+        h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`),
+      ),
+    );
     const field = h("input", {
-      attrs: { type: "search", list: "functions", placeholder: "regular expression", "aria-label": "Function, as a regular expression" },
+      attrs: {
+        type: "search",
+        list: "functions",
+        placeholder: "regular expression",
+        "aria-label": "Function, as a regular expression",
+      },
       on: { input: () => put(field.value) },
     });
     field.value = value;

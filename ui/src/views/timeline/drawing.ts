@@ -20,7 +20,8 @@ export function xOf(scene: { surface: { width: number }; window: Range }, time: 
 export function drawLane(scene: Scene, lane: Lane, kept: Kept): void {
   drawGaps(scene, kept.tile);
   if (lane.kind === "heat") drawHeat(scene, kept, lane.unit === "ratio" ? 1 : lane.max);
-  else if (lane.kind === "line") drawLine(scene, kept.tile, lane.unit === "ratio" ? Math.max(lane.max, 0.05) : lane.max);
+  else if (lane.kind === "line")
+    drawLine(scene, kept.tile, lane.unit === "ratio" ? Math.max(lane.max, 0.05) : lane.max);
   else drawEvents(scene, kept.tile);
 }
 

@@ -19,7 +19,10 @@ export class Row {
     this.canvas.setAttribute("aria-label", `${lane.label}: ${lane.about} Most: ${most || lane.max}`);
     this.element = h(
       "div",
-      { class: `lane ${lane.kind}${thin ? " thin" : ""}${lane.max > 0 ? "" : " nothing"}`, attrs: { "data-lane": lane.id } },
+      {
+        class: `lane ${lane.kind}${thin ? " thin" : ""}${lane.max > 0 ? "" : " nothing"}`,
+        attrs: { "data-lane": lane.id },
+      },
       h(
         "div",
         { class: "label", title: `${lane.label}. ${lane.about}` },

@@ -25,7 +25,13 @@ export class Tooltip {
   }
 }
 
-export function laneWords(lane: Lane, tile: Tile | undefined, time: number, clock: Clock, mark: Mark | null): HTMLElement[] {
+export function laneWords(
+  lane: Lane,
+  tile: Tile | undefined,
+  time: number,
+  clock: Clock,
+  mark: Mark | null,
+): HTMLElement[] {
   const when = h("div", "quiet", moment(time, clock, 1000));
   const head = h("div", {}, h("strong", {}, lane.label));
   if (!tile) return [head, when];
@@ -38,14 +44,16 @@ export function laneWords(lane: Lane, tile: Tile | undefined, time: number, cloc
 }
 
 function eventWords(mark: Mark, clock: Clock): HTMLElement[] {
-  const shown = mark.events.slice(0, MOST_EVENTS).map((event) =>
-    h(
-      "div",
-      {},
-      h("span", "quiet", `${moment(event.at, clock, 1000)} `),
-      `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
-    ),
-  );
+  const shown = mark.events
+    .slice(0, MOST_EVENTS)
+    .map((event) =>
+      h(
+        "div",
+        {},
+        h("span", "quiet", `${moment(event.at, clock, 1000)} `),
+        `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
+      ),
+    );
   const more = mark.events.length - shown.length;
   return more > 0 ? [...shown, h("div", "quiet", `and ${more} more`)] : shown;
 }

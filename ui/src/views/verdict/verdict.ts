@@ -33,7 +33,10 @@ export class Verdict implements View {
   open(): void {
     this.#tell(null);
     if (this.context.source.kind === "profile") {
-      replace(this.element, notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."));
+      replace(
+        this.element,
+        notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."),
+      );
       return;
     }
     replace(this.element, notice("busy", "Judging…", "What was recorded is read and judged; that may take seconds."));
@@ -51,7 +54,10 @@ export class Verdict implements View {
       this.#draw(diagnosis);
     } catch (error) {
       if (isAborted(error) || !loud) return;
-      replace(this.element, errorNotice(error, () => this.open()));
+      replace(
+        this.element,
+        errorNotice(error, () => this.open()),
+      );
     }
   }
 
@@ -72,7 +78,12 @@ export class Verdict implements View {
         h(
           "p",
           "state-line",
-          h("span", `state ${verdict.state}`, h("span", { attrs: { "aria-hidden": "true" } }, state.sign), ` ${state.word}`),
+          h(
+            "span",
+            `state ${verdict.state}`,
+            h("span", { attrs: { "aria-hidden": "true" } }, state.sign),
+            ` ${state.word}`,
+          ),
           verdict.confidence !== null && meter(verdict.confidence),
         ),
         h("h1", {}, ...headline(verdict.headline)),
@@ -150,5 +161,7 @@ function tellingOf(seen: Range[]): Range {
 /** A headline is a few clauses; the first is the cause and the one to read. */
 function headline(text: string): HTMLElement[] {
   const clauses = text.split("; ");
-  return clauses.map((clause, i) => h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")));
+  return clauses.map((clause, i) =>
+    h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")),
+  );
 }

@@ -67,7 +67,14 @@ function line(
   if (end) pen.fillText(name, (end as [number, number])[0] + 6, (end as [number, number])[1] + 4);
 }
 
-function ends(pen: CanvasRenderingContext2D, colour: string, clock: Clock, from: number, to: number, width: number): void {
+function ends(
+  pen: CanvasRenderingContext2D,
+  colour: string,
+  clock: Clock,
+  from: number,
+  to: number,
+  width: number,
+): void {
   pen.fillStyle = colour;
   pen.fillText(moment(from, clock, 1_000_000), EDGE.left, HEIGHT - 5);
   const text = moment(to, clock, 1_000_000);
