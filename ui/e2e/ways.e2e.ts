@@ -181,13 +181,11 @@ test("100,000 distinct frames are drawn, searched and walked", async () => {
 test("what cannot be opened is told", async () => {
   const stage = await open();
   await on({ ...stage, complaints: [] }, async (page) => {
-    await page
-      .locator("input[type=file]")
-      .setInputFiles({
-        name: "photo.png",
-        mimeType: "image/png",
-        buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]),
-      });
+    await page.locator("input[type=file]").setInputFiles({
+      name: "photo.png",
+      mimeType: "image/png",
+      buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]),
+    });
     await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
     expect(await page.locator(".chain .card").first().isVisible()).toBe(true);
   });
@@ -197,5 +195,35 @@ test("a link to what is gone shows what there is, and says so", async () => {
   await on(await open("#source=gone&window=1-2&finding=X"), async (page) => {
     expect(await page.locator(".toast").textContent()).toContain("not open here any more");
     expect((await stateOf(page)).get("source")).toBe("main");
+  });
+});
+
+test("what could not be judged says why, and what to do", async () => {
+  await on(await open(), async (page) => {
+    await page.route("**/diagnosis", async (route) => {
+      const answer = await route.fetch();
+      const diagnosis = await answer.json();
+      const verdict = { ...diagnosis.verdict, state: "blind", headline: "too little was seen", chain: [], chains: [] };
+      await route.fulfill({
+        json: { ...diagnosis, verdict, gaps: [{ sensor: "memcg", why: "no root", remedy: "sudo sexton" }] },
+      });
+    });
+    await page.reload();
+    await page.locator(".state.blind").waitFor();
+    expect(await page.locator(".below .fold[open]").textContent()).toContain("to see it: sudo sexton");
+  });
+});
+
+test("a question that failed can be asked again", async () => {
+  const stage = await open();
+  // The browser itself puts a failed request on the console.
+  await on({ ...stage, complaints: [] }, async (page) => {
+    const problem = { status: 500, title: "broken", detail: "cannot read the records" };
+    await page.route("**/diagnosis", (route) => route.fulfill({ status: 500, json: problem }));
+    await page.reload();
+    await page.locator(".notice.error", { hasText: "cannot read the records" }).waitFor();
+    await page.unroute("**/diagnosis");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator(".chain .card").first().waitFor();
   });
 });

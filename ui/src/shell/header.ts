@@ -64,6 +64,10 @@ export class Header {
       nav,
     );
     watchSections(nav);
+    // What sticks below the head has to know how tall it is: its lines wrap.
+    new ResizeObserver(() => {
+      document.documentElement.style.setProperty("--head", `${this.element.offsetHeight}px`);
+    }).observe(this.element);
   }
 
   update(sources: Source[]): void {

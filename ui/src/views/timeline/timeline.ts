@@ -199,7 +199,7 @@ export class Timeline implements View {
 
   #markAt(row: Row, event: PointerEvent): Mark | null {
     const kept = this.#tiles.get(row.lane.id);
-    if (row.lane.kind !== "events" || !kept) return null;
+    if (row.lane.kind !== "events" || !kept || kept.tile.events_left_out) return null;
     const box = row.canvas.getBoundingClientRect();
     const near = marks({ surface: { width: box.width }, window: this.context.window }, kept.tile)
       .map((mark) => ({ mark, away: Math.abs(mark.x - (event.clientX - box.left)) }))
@@ -271,7 +271,10 @@ export class Timeline implements View {
     const columns = Math.min(4096, Math.max(1, Math.round((span(range) / span(window)) * width)));
     try {
       const { tiles } = await client.tiles(source.id, wanted.slice(0, 256), range, columns, this.#latest.next());
-      for (const tile of tiles) this.#tiles.put(tile);
+      for (const tile of tiles) {
+        this.#tiles.put(tile);
+        this.#rows.find((row) => row.lane.id === tile.lane)?.take(tile);
+      }
       this.#draw();
     } catch (error) {
       if (!isAborted(error))
