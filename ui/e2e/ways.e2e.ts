@@ -1,21 +1,23 @@
 // Ways to use the page: keys, a phone, a file dropped on it, a file made of it.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { expect, inject, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Flame } from "../src/api/types";
 import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
 
 withBrowser();
 
 test("the exported file opens from disk and asks nobody", async () => {
-  const answer = await fetch(new URL("api/v1/sources/main/export.html", inject("address")));
-  expect(answer.status).toBe(200);
   const folder = await mkdtemp(join(tmpdir(), "sexton-page-"));
   const file = join(folder, "page.html");
-  await writeFile(file, Buffer.from(await answer.arrayBuffer()));
+  await on(await open(), async (page) => {
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save this page as one file" }).click();
+    await (await download).saveAs(file);
+  });
   const stage = await blank();
   const asked: string[] = [];
   stage.page.on("request", (request) => asked.push(request.url()));
