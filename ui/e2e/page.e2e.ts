@@ -188,6 +188,24 @@ describe("the heat map and the flame graph", () => {
     });
   });
 
+  test("counts one function while its name is typed", async () => {
+    await on(await open(), async (page) => {
+      await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
+      await page.getByLabel("Count samples of").selectOption("function");
+      const field = page.getByLabel("Function, as a regular expression");
+      await field.pressSequentially("memcg1_stat_format", { delay: 60 });
+      expect(await field.inputValue()).toBe("memcg1_stat_format");
+      await page.locator(".flame-words", { hasText: "of function memcg1_stat_format" }).waitFor();
+      expect((await stateOf(page)).get("value")).toBe("memcg1_stat_format");
+      const known = await (
+        await fetch(new URL("api/v1/sources/main/heatmap?by=function&value=memcg1_stat_format", inject("address")))
+      ).json();
+      expect(await page.locator(".flame-words").textContent()).toContain(
+        `${known.total.toLocaleString("en-US")} samples`,
+      );
+    });
+  });
+
   test("a link shows the same view to others", async () => {
     const first = await open("#by=core&value=0&search=memcg&upright=1");
     let link = "";

@@ -24,6 +24,8 @@ export class Controls {
   #view: HTMLButtonElement[];
   #by: HTMLSelectElement;
   #known = "";
+  #offers = h("datalist", { attrs: { id: "functions" } });
+  #field: HTMLInputElement;
 
   constructor(private context: Context) {
     this.#view = VIEWS.map(([view, words, title]) =>
@@ -46,6 +48,16 @@ export class Controls {
       },
       ...BYS.map(([by, words]) => h("option", { attrs: { value: by } }, words)),
     );
+    const put = settled(250, (value: string) => context.store.set({ value }));
+    this.#field = h("input", {
+      attrs: {
+        type: "search",
+        list: "functions",
+        placeholder: "regular expression",
+        "aria-label": "Function, as a regular expression",
+      },
+      on: { input: () => put(this.#field.value) },
+    });
     const group = h(
       "span",
       { class: "toggle", attrs: { role: "group", "aria-label": "How time is cut" } },
@@ -61,9 +73,13 @@ export class Controls {
     this.#by.value = by;
     const known = `${by} ${value} ${map?.parts.map((part) => part.value + part.samples).join()}`;
     if (known === this.#known) return;
+    // A list that is open would close under the pointer.
+    const list = this.#value.querySelector("select");
+    const isOpen = list !== null && list === document.activeElement && list.options.length > 1;
+    if (isOpen && this.#known.startsWith(`${by} ${value} `)) return;
     this.#known = known;
     if (by === "all") replace(this.#value);
-    else if (by === "function") replace(this.#value, ...this.#functions(map, value));
+    else if (by === "function") this.#functions(map, value);
     else replace(this.#value, this.#choice(map, value));
   }
 
@@ -84,25 +100,13 @@ export class Controls {
     return select;
   }
 
-  #functions(map: HeatMap | null, value: string): HTMLElement[] {
-    const put = settled(250, (text: string) => this.context.store.set({ value: text }));
-    const list = h(
-      "datalist",
-      { attrs: { id: "functions" } },
-      ...(map?.parts ?? []).map((part) =>
-        h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`),
-      ),
+  /** The field stays while one types; only what it offers changes. */
+  #functions(map: HeatMap | null, value: string): void {
+    const offers = (map?.parts ?? []).map((part) =>
+      h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`),
     );
-    const field = h("input", {
-      attrs: {
-        type: "search",
-        list: "functions",
-        placeholder: "regular expression",
-        "aria-label": "Function, as a regular expression",
-      },
-      on: { input: () => put(field.value) },
-    });
-    field.value = value;
-    return [field, list];
+    replace(this.#offers, ...offers);
+    if (document.activeElement !== this.#field) this.#field.value = value;
+    if (!this.#field.isConnected) replace(this.#value, this.#field, this.#offers);
   }
 }

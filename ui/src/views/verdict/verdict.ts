@@ -50,6 +50,8 @@ export class Verdict implements View {
   async #load(loud: boolean): Promise<void> {
     try {
       const diagnosis = await this.context.client.diagnosis(this.context.source.id, this.#latest.next());
+      // Judged again to the same end: what is unfolded stays so.
+      if (!loud && JSON.stringify(diagnosis) === JSON.stringify(this.#diagnosis)) return;
       this.#tell(diagnosis);
       this.#draw(diagnosis);
     } catch (error) {
@@ -69,6 +71,7 @@ export class Verdict implements View {
   #draw(diagnosis: Diagnosis): void {
     const { verdict } = diagnosis;
     const state = STATES[verdict.state] ?? { word: verdict.state, sign: "?" };
+    const unfolded = this.#unfolded();
     const others = verdict.chains.slice(1).map((ids) => chain(diagnosis, ids, this.#actions));
     replace(
       this.element,
@@ -93,7 +96,14 @@ export class Verdict implements View {
       this.#detail,
       this.#below(diagnosis, others),
     );
+    for (const [name, fold] of folds(this.element)) fold.open ||= unfolded.has(name);
     this.#mark();
+  }
+
+  /** What the reader has opened stays open when a live node is judged again. */
+  #unfolded(): Set<string> {
+    const open = folds(this.element).filter(([, fold]) => fold.open);
+    return new Set(open.map(([name]) => name));
   }
 
   #below(diagnosis: Diagnosis, others: HTMLElement[]): HTMLElement {
@@ -144,6 +154,14 @@ export class Verdict implements View {
     const finding = this.#diagnosis?.findings.find((finding) => finding.id === id);
     replace(this.#detail, finding && this.#diagnosis && findingDetail(this.context, this.#diagnosis, finding));
   }
+}
+
+/** Folds by their titles, without the numbers in them. */
+function folds(element: HTMLElement): [string, HTMLDetailsElement][] {
+  return [...element.querySelectorAll<HTMLDetailsElement>(".below > details")].map((fold) => [
+    (fold.querySelector("summary")?.textContent ?? "").replace(/ \(\d+\)$/, ""),
+    fold,
+  ]);
 }
 
 /** Findings chain by chain, gravest first, each once. */

@@ -18,7 +18,6 @@ export function growthChart(context: Context, zombies: Zombies): HTMLElement {
   const place = h("div", "canvas-place", canvas);
   const draw = () => place.clientWidth > 0 && drawGrowth(canvas, place.clientWidth, context, zombies);
   new ResizeObserver(draw).observe(place);
-  context.theme.subscribe(() => place.isConnected && draw());
   return h("figure", "growth", h("figcaption", {}, words), place);
 }
 

@@ -28,6 +28,7 @@ export class ZombiesView implements View {
     new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(
       this.element,
     );
+    context.theme.subscribe(() => this.#zombies && this.#draw(this.#zombies));
     context.store.subscribe((_, changed) => {
       if (changed.has("zombiesBy") && this.#zombies) this.#draw(this.#zombies);
     });
@@ -62,8 +63,11 @@ export class ZombiesView implements View {
     if (source.kind === "profile") return;
     this.#stale = false;
     try {
-      this.#zombies = await client.zombies(source.id, this.#latest.next());
-      this.#draw(this.#zombies);
+      const zombies = await client.zombies(source.id, this.#latest.next());
+      // Nothing new: what is open or selected in the tables stays so.
+      if (JSON.stringify(zombies) === JSON.stringify(this.#zombies)) return;
+      this.#zombies = zombies;
+      this.#draw(zombies);
     } catch (error) {
       if (!isAborted(error))
         replace(
