@@ -18,6 +18,7 @@ mod pressure;
 mod runq;
 mod scenarios;
 mod sensor;
+mod serve;
 mod stacks;
 mod store;
 mod survey;
