@@ -12,8 +12,7 @@ export default defineConfig({
     rollupOptions: {
       output: {
         entryFileNames: "page.js",
-        assetFileNames: (asset) =>
-          asset.names.some((name) => name.endsWith(".css")) ? "page.css" : "[name][extname]",
+        assetFileNames: (asset) => (asset.names.some((name) => name.endsWith(".css")) ? "page.css" : "[name][extname]"),
       },
     },
   },

@@ -10,17 +10,28 @@ const show = (id) => `document.getElementById("${id}").scrollIntoView({ behavior
 const PICTURES = [
   { name: "page-light", theme: "light", width: 1280, height: 800, hash: "", act: "" },
   {
-    name: "page-dark", theme: "dark", width: 1280, height: 800, hash: "",
+    name: "page-dark",
+    theme: "dark",
+    width: 1280,
+    height: 800,
+    hash: "",
     act: `document.querySelector('[data-finding^="NIC001"]').click(); setTimeout(() => ${show("timeline")}, 400)`,
   },
   {
-    name: "page-difference", theme: "light", width: 1280, height: 800,
-    hash: "#by=core&value=1&selection=1794786102000000-1794786105000000&base=1794786119000000-1794786122000000", act: show("heatmap"),
+    name: "page-difference",
+    theme: "light",
+    width: 1280,
+    height: 800,
+    hash: "#by=core&value=1&selection=1794786102000000-1794786105000000&base=1794786119000000-1794786122000000",
+    act: show("heatmap"),
   },
   { name: "page-phone", theme: "dark", width: 390, height: 844, hash: "", act: "" },
 ];
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 for (const { name, theme, width, height, hash, act } of PICTURES) {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme: theme });
   await page.goto(new URL(hash, address).href);

@@ -14,7 +14,8 @@ function madeUp(): Plugin {
         const asked = new URL(request.url ?? "/", "http://localhost");
         answer(client, asked).then(
           (body) => response.setHeader("Content-Type", "application/json").end(JSON.stringify(body)),
-          (error: Error) => response.writeHead(422).end(JSON.stringify({ status: 422, title: "no", detail: error.message })),
+          (error: Error) =>
+            response.writeHead(422).end(JSON.stringify({ status: 422, title: "no", detail: error.message })),
         );
       });
     },
@@ -40,18 +41,30 @@ async function answer(client: Client, asked: URL): Promise<unknown> {
       return client.tiles(id, query.getAll("lane"), range, number("width", 1000));
     case "heatmap":
       return client.heatmap(id, {
-        range, rows: number("rows", 50), columns: number("columns", 1200),
-        view: (query.get("view") ?? "offset") as HeatView, facet: { by: (query.get("by") ?? "all") as HeatBy, value },
+        range,
+        rows: number("rows", 50),
+        columns: number("columns", 1200),
+        view: (query.get("view") ?? "offset") as HeatView,
+        facet: { by: (query.get("by") ?? "all") as HeatBy, value },
       });
     case "flame":
-      return client.flame(id, { range, base: query.has("base_from") ? [number("base_from", 0), number("base_to", 0)] : null, facet: facetOf(query) });
+      return client.flame(id, {
+        range,
+        base: query.has("base_from") ? [number("base_from", 0), number("base_to", 0)] : null,
+        facet: facetOf(query),
+      });
     default:
       throw new Error(`nothing answers ${asked.pathname}`);
   }
 }
 
 function facetOf(query: URLSearchParams): { by: HeatBy; value: string } {
-  const names: [string, HeatBy][] = [["cpu", "core"], ["comm", "process"], ["unit", "unit"], ["function", "function"]];
+  const names: [string, HeatBy][] = [
+    ["cpu", "core"],
+    ["comm", "process"],
+    ["unit", "unit"],
+    ["function", "function"],
+  ];
   const found = names.find(([name]) => query.has(name));
   return found ? { by: found[1], value: query.get(found[0]) ?? "" } : { by: "all", value: "" };
 }

@@ -37,7 +37,11 @@ describe("the verdict", () => {
     await on(await open("", { permissions: ["clipboard-read", "clipboard-write"] }), async (page) => {
       await page.locator('[data-finding^="CPU002"]').first().click();
       const detail = page.locator(".detail");
-      expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual(["+ Speaks for it", "− Speaks against it", "? Could not be seen"]);
+      expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual([
+        "+ Speaks for it",
+        "− Speaks against it",
+        "? Could not be seen",
+      ]);
       expect(await detail.locator("> .evidence .stance.for li").count()).toBeGreaterThan(0);
       await detail.locator(".command button").first().click();
       const command = await detail.locator(".command code").first().textContent();
@@ -181,6 +185,24 @@ describe("the heat map and the flame graph", () => {
       expect(await crumbs.nth(1).textContent()).toContain("drill-reader");
       await page.getByRole("button", { name: "Zoom out", exact: true }).click();
       expect(await crumbs.count()).toBe(1);
+    });
+  });
+
+  test("counts one function while its name is typed", async () => {
+    await on(await open(), async (page) => {
+      await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
+      await page.getByLabel("Count samples of").selectOption("function");
+      const field = page.getByLabel("Function, as a regular expression");
+      await field.pressSequentially("memcg1_stat_format", { delay: 60 });
+      expect(await field.inputValue()).toBe("memcg1_stat_format");
+      await page.locator(".flame-words", { hasText: "of function memcg1_stat_format" }).waitFor();
+      expect((await stateOf(page)).get("value")).toBe("memcg1_stat_format");
+      const known = await (
+        await fetch(new URL("api/v1/sources/main/heatmap?by=function&value=memcg1_stat_format", inject("address")))
+      ).json();
+      expect(await page.locator(".flame-words").textContent()).toContain(
+        `${known.total.toLocaleString("en-US")} samples`,
+      );
     });
   });
 

@@ -49,7 +49,13 @@ export async function on(stage: Stage, test: (page: Page) => Promise<void>): Pro
   }
 }
 
-export async function drag(page: Page, canvas: Locator, from: [number, number], to: [number, number], modifier?: "Shift"): Promise<void> {
+export async function drag(
+  page: Page,
+  canvas: Locator,
+  from: [number, number],
+  to: [number, number],
+  modifier?: "Shift",
+): Promise<void> {
   await canvas.scrollIntoViewIfNeeded();
   const box = await canvas.boundingBox();
   if (!box) throw new Error("the canvas is not on the page");

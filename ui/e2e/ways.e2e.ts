@@ -1,21 +1,23 @@
 // Ways to use the page: keys, a phone, a file dropped on it, a file made of it.
 
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { expect, inject, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Flame } from "../src/api/types";
 import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
 
 withBrowser();
 
 test("the exported file opens from disk and asks nobody", async () => {
-  const answer = await fetch(new URL("api/v1/sources/main/export.html", inject("address")));
-  expect(answer.status).toBe(200);
   const folder = await mkdtemp(join(tmpdir(), "sexton-page-"));
   const file = join(folder, "page.html");
-  await writeFile(file, Buffer.from(await answer.arrayBuffer()));
+  await on(await open(), async (page) => {
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save this page as one file" }).click();
+    await (await download).saveAs(file);
+  });
   const stage = await blank();
   const asked: string[] = [];
   stage.page.on("request", (request) => asked.push(request.url()));
@@ -88,7 +90,9 @@ test("whatever can be pressed has a name", async () => {
     const nameless = await page.evaluate(() =>
       [...document.querySelectorAll("button, select, input, canvas, a")]
         .filter((element) => element.getAttribute("aria-hidden") !== "true")
-        .filter((element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")))
+        .filter(
+          (element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")),
+        )
         .map((element) => element.outerHTML),
     );
     expect(nameless).toEqual([]);
@@ -143,8 +147,17 @@ function manyFrames(): Flame {
   for (let node = parent.length - 1; node > 0; node--) value[parent[node]] += value[node];
   const names = parent.map((_, i) => `f${i}`);
   return {
-    from: 0, to: 1, event: "samples", samples: value[0], base_samples: null, total: value[0], base_total: null, names,
-    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value }, cut: null, gaps: [],
+    from: 0,
+    to: 1,
+    event: "samples",
+    samples: value[0],
+    base_samples: null,
+    total: value[0],
+    base_total: null,
+    names,
+    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value },
+    cut: null,
+    gaps: [],
   };
 }
 
@@ -170,7 +183,11 @@ test("100,000 distinct frames are drawn, searched and walked", async () => {
 test("what cannot be opened is told", async () => {
   const stage = await open();
   await on({ ...stage, complaints: [] }, async (page) => {
-    await page.locator("input[type=file]").setInputFiles({ name: "photo.png", mimeType: "image/png", buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]) });
+    await page.locator("input[type=file]").setInputFiles({
+      name: "photo.png",
+      mimeType: "image/png",
+      buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]),
+    });
     await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
     expect(await page.locator(".chain .card").first().isVisible()).toBe(true);
   });
@@ -180,5 +197,35 @@ test("a link to what is gone shows what there is, and says so", async () => {
   await on(await open("#source=gone&window=1-2&finding=X"), async (page) => {
     expect(await page.locator(".toast").textContent()).toContain("not open here any more");
     expect((await stateOf(page)).get("source")).toBe("main");
+  });
+});
+
+test("what could not be judged says why, and what to do", async () => {
+  await on(await open(), async (page) => {
+    await page.route("**/diagnosis", async (route) => {
+      const answer = await route.fetch();
+      const diagnosis = await answer.json();
+      const verdict = { ...diagnosis.verdict, state: "blind", headline: "too little was seen", chain: [], chains: [] };
+      await route.fulfill({
+        json: { ...diagnosis, verdict, gaps: [{ sensor: "memcg", why: "no root", remedy: "sudo sexton" }] },
+      });
+    });
+    await page.reload();
+    await page.locator(".state.blind").waitFor();
+    expect(await page.locator(".below .fold[open]").textContent()).toContain("to see it: sudo sexton");
+  });
+});
+
+test("a question that failed can be asked again", async () => {
+  const stage = await open();
+  // The browser itself puts a failed request on the console.
+  await on({ ...stage, complaints: [] }, async (page) => {
+    const problem = { status: 500, title: "broken", detail: "cannot read the records" };
+    await page.route("**/diagnosis", (route) => route.fulfill({ status: 500, json: problem }));
+    await page.reload();
+    await page.locator(".notice.error", { hasText: "cannot read the records" }).waitFor();
+    await page.unroute("**/diagnosis");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator(".chain .card").first().waitFor();
   });
 });

@@ -15,7 +15,10 @@ test("outside of the map is its edge", () => {
 });
 
 test("a drag is the same in both directions", () => {
-  const [a, b] = [{ column: 2, row: 40 }, { column: 5, row: 3 }];
+  const [a, b] = [
+    { column: 2, row: 40 },
+    { column: 5, row: 3 },
+  ];
   expect(rangeOfCells(GRID, a, b)).toEqual([12_800_000, 15_080_000]);
   expect(rangeOfCells(GRID, b, a)).toEqual(rangeOfCells(GRID, a, b));
 });

@@ -47,6 +47,11 @@ describe("a page with its data inside", () => {
     expect(map.total).toBe(samples);
   });
 
+  test("says what is wrong with an expression", async () => {
+    const asked = client.flame("", { range: GUILTY, base: null, facet: { by: "function", value: "[x" } });
+    await expect(asked).rejects.toThrow(/^function: .*character class/);
+  });
+
   test("counts every sample of the window once, in both views", async () => {
     for (const view of ["offset", "long"] as const) {
       const map = await client.heatmap("", heat({ view }));

@@ -15,11 +15,26 @@ function small(): Flame {
   });
 }
 
-function flameOf(nodes: { names: string[]; parent: number[]; name: number[]; value: number[]; base?: number[] }): Flame {
+function flameOf(nodes: {
+  names: string[];
+  parent: number[];
+  name: number[];
+  value: number[];
+  base?: number[];
+}): Flame {
   const { names, parent, name, value, base } = nodes;
   return {
-    from: 0, to: 1, event: "cpu-clock", samples: value[0], base_samples: base ? base[0] : null, total: value[0], base_total: base ? base[0] : null,
-    names, nodes: { parent, name, value, kind: parent.map(() => 1), ...(base && { base }) }, cut: null, gaps: [],
+    from: 0,
+    to: 1,
+    event: "cpu-clock",
+    samples: value[0],
+    base_samples: base ? base[0] : null,
+    total: value[0],
+    base_total: base ? base[0] : null,
+    names,
+    nodes: { parent, name, value, kind: parent.map(() => 1), ...(base && { base }) },
+    cut: null,
+    gaps: [],
   };
 }
 
@@ -52,7 +67,13 @@ describe("a flame graph", () => {
   });
 
   test("shows what is gone when two windows are compared", () => {
-    const flame = flameOf({ names: ["all", "gone", "new"], parent: [-1, 0, 0], name: [0, 1, 2], value: [8, 0, 8], base: [4, 4, 0] });
+    const flame = flameOf({
+      names: ["all", "gone", "new"],
+      parent: [-1, 0, 0],
+      name: [0, 1, 2],
+      value: [8, 0, 8],
+      base: [4, 4, 0],
+    });
     const { w } = layout(flame);
     expect([w[1], w[2]]).toEqual([0.5, 0.5]);
     const found = search(flame, "gone");

@@ -99,7 +99,8 @@ fn kept<T: Serialize>(
 ) -> Result<Response, Problem> {
     let is_settled = {
         let state = source.state();
-        state.is_read && (!state.is_live || window.to_ns < state.read_ns)
+        let is_read = state.is_read && state.heat.reading_ns.is_none();
+        is_read && (!state.is_live || window.to_ns < state.read_ns)
     };
     let explicit = request.query.all("to").next().is_some();
     let keeps = is_settled && (explicit || !source.state().is_live);

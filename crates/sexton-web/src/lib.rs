@@ -12,6 +12,7 @@ mod assets;
 mod cache;
 mod clock;
 mod guard;
+mod heat;
 mod http;
 mod index;
 mod source;

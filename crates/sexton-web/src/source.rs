@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::moment::Moment;
+use sexton_model::record::Record;
 use sexton_model::text::escape;
 use sexton_store::{Bundle, StoreError};
 use tempfile::TempDir;
 
 use crate::clock::Clock;
+use crate::heat::{self, Heat};
 use crate::index::{Index, facts};
 
 /// Records that are read before others may look.
@@ -25,6 +28,9 @@ const LIVE_US: u64 = 15_000_000;
 
 /// Records may come this much later than others of their time.
 const LATE_NS: u64 = 30_000_000_000;
+
+/// The wall clock is noted more often than this.
+const NEAR_END_NS: u64 = 90_000_000_000;
 
 /// What a source is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +65,12 @@ pub(crate) struct State {
     pub(crate) index: Index,
     pub(crate) clock: Clock,
     pub(crate) bundle: Arc<Bundle>,
+    /// When cores were busy.
+    pub(crate) heat: Heat,
     /// Whether all of it was read that was there.
     pub(crate) is_read: bool,
+    /// Up to which moment samples were counted.
+    counted_ns: Option<u64>,
     /// Up to which moment it was read.
     pub(crate) read_ns: u64,
     pub(crate) is_live: bool,
@@ -80,6 +90,7 @@ impl Source {
     ) -> Result<Arc<Self>, StoreError> {
         let bundle = Bundle::open(path)?;
         let is_profile = bundle.span().is_none() && bundle.stacks_span().is_some();
+        let clock = clock_of(&bundle);
         let source = Arc::new(Self {
             id: id.to_owned(),
             name: name.to_owned(),
@@ -93,9 +104,11 @@ impl Source {
             notes,
             state: RwLock::new(State {
                 index: Index::default(),
-                clock: Clock::default(),
+                clock,
                 bundle: Arc::new(bundle),
+                heat: Heat::begin(),
                 is_read: is_profile,
+                counted_ns: None,
                 read_ns: 0,
                 is_live: false,
                 trouble: None,
@@ -104,8 +117,9 @@ impl Source {
             _folder: folder,
         });
         if !is_profile {
-            source.begin();
+            source.begin("reads", Self::read_more);
         }
+        source.begin("counts", Self::count_more);
         Ok(source)
     }
 
@@ -119,14 +133,14 @@ impl Source {
     }
 
     /// Reads on a thread of its own, which ends when nobody has the source any more.
-    fn begin(self: &Arc<Self>) {
+    fn begin(self: &Arc<Self>, name: &str, more: fn(&Self, bool) -> Duration) {
         let source = Arc::downgrade(self);
-        let reads = thread::Builder::new().name("reads".into()).spawn(move || {
+        let reads = thread::Builder::new().name(name.into()).spawn(move || {
             // Where it may not be lowered, it is as it was.
             let _ = rustix::process::setpriority_process(None, 10);
             let mut is_first = true;
             while let Some(source) = source.upgrade() {
-                let beat = source.read_more(is_first);
+                let beat = more(&source, is_first);
                 is_first = false;
                 drop(source);
                 thread::sleep(beat);
@@ -158,12 +172,46 @@ impl Source {
         }
     }
 
+    /// Counts samples that are there and were not counted; says when to look again.
+    fn count_more(&self, is_first: bool) -> Duration {
+        let (bundle, from_ns, is_live) = {
+            let state = self.state();
+            (
+                Arc::clone(&state.bundle),
+                state.heat.from_ns(),
+                state.is_live,
+            )
+        };
+        let beat = if is_live { BEAT } else { SLOW_BEAT };
+        if !is_first && !is_live && self.state().heat.reading_ns.is_none() {
+            let end_ns = bundle.stacks_span().map(|span| span.end().as_ns());
+            if end_ns == self.state().counted_ns {
+                return beat;
+            }
+        }
+        let settles_ns = heat::settles_ns(&bundle);
+        if !is_first {
+            self.change(|state| state.heat.forget_tail());
+        }
+        for samples in heat::chunks(&bundle, from_ns) {
+            self.change(|state| state.heat.add(&samples, settles_ns));
+        }
+        let end_ns = bundle.stacks_span().map(|span| span.end().as_ns());
+        self.change(|state| {
+            state.heat.settle(settles_ns);
+            state.counted_ns = end_ns;
+        });
+        beat
+    }
+
     fn read(&self, bundle: &Arc<Bundle>, is_first: bool) {
-        let end_ns = bundle.span().map_or(0, |span| span.end().as_ns());
-        let before_ns = self.state().bundle.span().map(|span| span.end().as_ns());
-        let has_grown = before_ns.is_some_and(|before| before < end_ns);
+        let end = |bundle: &Bundle| bundle.span().map(|span| span.end().as_ns());
+        let has_grown = end(&self.state().bundle) < end(bundle);
+        let end_ns = end(bundle).unwrap_or(0);
         if !is_first && !has_grown {
-            return self.change(|state| state.is_live = is_recent(state.clock.us(end_ns)));
+            return self.change(|state| {
+                state.is_live = end_ns == 0 || is_recent(state.clock.us(end_ns));
+            });
         }
         let from_ns = self.state().read_ns.saturating_sub(LATE_NS);
         let window = Moment::from_ns(from_ns)..=Moment::from_ns(u64::MAX);
@@ -187,14 +235,15 @@ impl Source {
         self.change(|state| {
             state.is_read = true;
             state.read_ns = end_ns;
-            state.is_live = is_recent(state.clock.us(end_ns)) && state.clock.is_wall();
+            // One that was only begun has no end yet.
+            state.is_live = end_ns == 0 || is_recent(state.clock.us(end_ns));
             state.trouble = None;
         });
     }
 }
 
 impl State {
-    fn take(&mut self, batch: &[sexton_model::record::Record], is_last: bool) {
+    fn take(&mut self, batch: &[Record], is_last: bool) {
         for record in batch {
             self.index.add(record);
         }
@@ -206,7 +255,10 @@ impl State {
         if is_last {
             self.index.settle();
         }
-        self.clock = self.clock.noted(self.index.wall());
+        // Notes of before the clock was set would move all that is shown, and back again.
+        if is_last || !self.clock.is_wall() {
+            self.clock = self.clock.noted(self.index.wall());
+        }
     }
 
     /// From the first sample of anything to after the last, in nanoseconds.
@@ -231,13 +283,42 @@ impl State {
     /// How much of it was read, from 0 to 1.
     #[allow(clippy::cast_precision_loss, reason = "a part of a whole")]
     pub(crate) fn progress(&self) -> f64 {
-        if self.is_read {
+        if self.is_read && self.heat.reading_ns.is_none() {
             return 1.0;
         }
         let (from, to) = self.span_ns();
-        let read = self.read_ns.saturating_sub(from) as f64;
+        let read_ns = if self.is_read { to } else { self.read_ns };
+        let read_ns = read_ns.min(self.heat.reading_ns.unwrap_or(to));
+        let read = read_ns.saturating_sub(from) as f64;
         (read / to.saturating_sub(from).max(1) as f64).clamp(0.0, 0.99)
     }
+}
+
+/// What the wall clock said last. Known from the first answer on: times must not change
+/// their meaning while the rest is read.
+fn clock_of(bundle: &Bundle) -> Clock {
+    let Some(span) = bundle.span() else {
+        return Clock::default();
+    };
+    let wanted = [&SEXTON_WALL_CLOCK_NS];
+    let note = |record: Record| {
+        let value = record.value()?;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "nanoseconds since 1970"
+        )]
+        Some((record.at, value as u64))
+    };
+    let end_ns = span.end().as_ns();
+    let near_end = Moment::from_ns(end_ns.saturating_sub(NEAR_END_NS))..=*span.end();
+    let last = bundle
+        .stream(Some(near_end), Some(&wanted))
+        .filter_map(note)
+        .last();
+    let any = || bundle.stream(None, Some(&wanted)).find_map(note);
+    let noted: Vec<_> = last.or_else(any).into_iter().collect();
+    Clock::default().noted(&noted)
 }
 
 fn is_recent(end_us: u64) -> bool {

@@ -1,7 +1,17 @@
 // What views ask for, whoever answers: a server, or the data inside an exported page.
 
 import type {
-  Diagnosis, Flame, HeatBy, HeatMap, HeatView, Lanes, Range, Source, Sources, Tiles, Zombies,
+  Diagnosis,
+  Flame,
+  HeatBy,
+  HeatMap,
+  HeatView,
+  Lanes,
+  Range,
+  Source,
+  Sources,
+  Tiles,
+  Zombies,
 } from "./types";
 
 /** Which samples a heat map or a flame graph is about. */

@@ -2,9 +2,7 @@
 
 import type { Client, Facet, FlameQuery, HeatQuery } from "./client";
 import { Trouble } from "./client";
-import type {
-  Diagnosis, Flame, HeatMap, Lanes, Range, Source, Sources, Tiles, Zombies,
-} from "./types";
+import type { Diagnosis, Flame, HeatMap, Lanes, Range, Source, Sources, Tiles, Zombies } from "./types";
 
 const BASE = "api/v1";
 

@@ -47,5 +47,7 @@ export function place(element: HTMLElement, styles: Record<string, string>): voi
 
 /** Long names may break after a sign, not within a word. */
 export function breakable(text: string): (HTMLElement | string)[] {
-  return text.split(/(?<=[_/:.])(?=\w)/).flatMap((part, i) => (i === 0 ? [part] : [document.createElement("wbr"), part]));
+  return text
+    .split(/(?<=[_/:.])(?=\w)/)
+    .flatMap((part, i) => (i === 0 ? [part] : [document.createElement("wbr"), part]));
 }

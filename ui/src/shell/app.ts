@@ -43,7 +43,13 @@ export class App {
     this.#verdict = new Verdict(this.#context);
     this.#timeline = new Timeline(this.#context);
     this.#flame = new FlameView(this.#context);
-    this.#views = [this.#verdict, this.#timeline, new HeatMapView(this.#context), this.#flame, new ZombiesView(this.#context)];
+    this.#views = [
+      this.#verdict,
+      this.#timeline,
+      new HeatMapView(this.#context),
+      this.#flame,
+      new ZombiesView(this.#context),
+    ];
     this.#verdict.subscribe((diagnosis) => this.#timeline.judged(diagnosis));
     this.#header = new Header(this.#context, {
       choose: (id) => this.#context.store.set(fresh(id), "step"),
@@ -58,15 +64,32 @@ export class App {
   }
 
   async start(): Promise<void> {
-    replace(this.root, this.#header.element, this.#main, this.#help.element, this.#toast, this.client.served ? drops((file) => void this.#openFile(file)) : null);
+    replace(
+      this.root,
+      this.#header.element,
+      this.#main,
+      this.#help.element,
+      this.#toast,
+      this.client.served ? drops((file) => void this.#openFile(file)) : null,
+    );
     try {
       this.#sources = (await this.client.sources()).sources;
     } catch (error) {
-      replace(this.#main, errorNotice(error, () => void this.start()));
+      replace(
+        this.#main,
+        errorNotice(error, () => void this.start()),
+      );
       return;
     }
     if (this.#sources.length === 0) {
-      replace(this.#main, notice("empty", "Nothing to look at yet", "Start `sexton serve BUNDLE`, or drop a perf.data, perf script text, folded stacks or a packed bundle here."));
+      replace(
+        this.#main,
+        notice(
+          "empty",
+          "Nothing to look at yet",
+          "Start `sexton serve BUNDLE`, or drop a perf.data, perf script text, folded stacks or a packed bundle here.",
+        ),
+      );
       return;
     }
     this.#context.store.followAddress();
@@ -139,7 +162,12 @@ export class App {
 
   #export(): void {
     if (!this.client.served || !this.#context.source) return;
-    const link = h("a", { attrs: { href: this.client.exportAddress(this.#context.source.id, this.#context.state.window), download: `sexton-${this.#context.source.name}.html` } });
+    const link = h("a", {
+      attrs: {
+        href: this.client.exportAddress(this.#context.source.id, this.#context.state.window),
+        download: `sexton-${this.#context.source.name}.html`,
+      },
+    });
     document.body.append(link);
     link.click();
     link.remove();
@@ -147,7 +175,19 @@ export class App {
   }
 
   #say(words: string, stays = false): void {
-    replace(this.#toast, words, h("button", { class: "small", attrs: { type: "button", "aria-label": "Close" }, on: { click: () => (this.#toast.hidden = true) } }, "×"));
+    replace(
+      this.#toast,
+      words,
+      h(
+        "button",
+        {
+          class: "small",
+          attrs: { type: "button", "aria-label": "Close" },
+          on: { click: () => (this.#toast.hidden = true) },
+        },
+        "×",
+      ),
+    );
     this.#toast.hidden = false;
     if (!stays) setTimeout(() => (this.#toast.hidden = true), 8000);
   }
@@ -177,5 +217,14 @@ export class App {
 
 /** Another source: what was selected in the one before means nothing there. */
 function fresh(source: string) {
-  return { source, window: null, selection: null, base: null, finding: null, by: "all" as const, value: "", search: "" };
+  return {
+    source,
+    window: null,
+    selection: null,
+    base: null,
+    finding: null,
+    by: "all" as const,
+    value: "",
+    search: "",
+  };
 }

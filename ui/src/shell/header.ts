@@ -31,7 +31,11 @@ export class Header {
   ) {
     const { client, theme } = context;
     const button = (words: string, title: string, press: () => void) =>
-      h("button", { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } }, words);
+      h(
+        "button",
+        { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } },
+        words,
+      );
     const nav = h(
       "nav",
       { attrs: { "aria-label": "Views" } },
@@ -41,16 +45,29 @@ export class Header {
     );
     replace(
       this.element,
-      h("div", "top-line", h("span", "brand", "sexton"), this.#sources, this.#about, h("span", "grow"),
-        h("span", "buttons",
+      h(
+        "div",
+        "top-line",
+        h("span", "brand", "sexton"),
+        this.#sources,
+        this.#about,
+        h("span", "grow"),
+        h(
+          "span",
+          "buttons",
           client.served && this.#opener(),
           client.served && button("Export", "Save this page as one file (e)", () => actions.exportPage()),
           button("◐", "Light or dark (t)", () => theme.toggle()),
           button("?", "Keys and help (?)", () => actions.help()),
-        )),
+        ),
+      ),
       nav,
     );
     watchSections(nav);
+    // What sticks below the head has to know how tall it is: its lines wrap.
+    new ResizeObserver(() => {
+      document.documentElement.style.setProperty("--head", `${this.element.offsetHeight}px`);
+    }).observe(this.element);
   }
 
   update(sources: Source[]): void {
@@ -63,10 +80,18 @@ export class Header {
     select.value = source.id;
     replace(this.#sources, sources.length > 1 ? select : h("strong", {}, source.name));
     const kernel = source.node ? `${source.node.name}, Linux ${source.node.kernel}` : source.kind;
-    const when = source.has_times || source.kind === "recording" ? `, ${dated(source.from, source.clock)}, ${length(source.to - source.from)}` : "";
+    const when =
+      source.has_times || source.kind === "recording"
+        ? `, ${dated(source.from, source.clock)}, ${length(source.to - source.from)}`
+        : "";
     const read = source.progress ?? 1;
     const reading = read < 1 && ` (${percent(read)} of it read so far)`;
-    replace(this.#about, kernel + when, reading, source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"));
+    replace(
+      this.#about,
+      kernel + when,
+      reading,
+      source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"),
+    );
     document.title = `${source.node?.name ?? source.name}: sexton`;
   }
 
@@ -83,7 +108,12 @@ export class Header {
       },
     });
     const title = "Open a perf.data, perf script text, folded stacks or a packed bundle; or drop it on the page";
-    return h("span", {}, h("button", { class: "small", title, attrs: { type: "button" }, on: { click: () => field.click() } }, "Open…"), field);
+    return h(
+      "span",
+      {},
+      h("button", { class: "small", title, attrs: { type: "button" }, on: { click: () => field.click() } }, "Open…"),
+      field,
+    );
   }
 }
 
@@ -100,7 +130,9 @@ export function goTo(id: string): void {
 function watchSections(nav: HTMLElement): void {
   const mark = () => {
     const middle = innerHeight * 0.4;
-    const inSight = SECTIONS.filter(([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= middle);
+    const inSight = SECTIONS.filter(
+      ([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= middle,
+    );
     const now = inSight[inSight.length - 1]?.[0] ?? SECTIONS[0][0];
     for (const link of nav.querySelectorAll<HTMLElement>("a")) {
       if (link.dataset.section === now) link.setAttribute("aria-current", "true");

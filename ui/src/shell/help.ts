@@ -17,9 +17,18 @@ const KEYS: [string, string][] = [
 ];
 
 const POINTER: [string, string][] = [
-  ["Time line", "drag to pan; Ctrl+wheel to zoom, or the wheel over the axis; Shift+wheel to pan; Shift+drag, or a drag along the axis, to select; a click on an event selects the second before it"],
-  ["Heat map", "drag to select what the flame graph shows; Shift+drag another range to see the difference. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with"],
-  ["Flame graph", "click to zoom; arrows move from frame to frame, Enter zooms, Backspace zooms out, c copies the stack"],
+  [
+    "Time line",
+    "drag to pan; Ctrl+wheel to zoom, or the wheel over the axis; Shift+wheel to pan; Shift+drag, or a drag along the axis, to select; a click on an event selects the second before it",
+  ],
+  [
+    "Heat map",
+    "drag to select what the flame graph shows; Shift+drag another range to see the difference. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with",
+  ],
+  [
+    "Flame graph",
+    "click to zoom; arrows move from frame to frame, Enter zooms, Backspace zooms out, c copies the stack",
+  ],
   ["Anywhere", "drop a perf.data, perf script text, folded stacks or a packed bundle (when served)"],
 ];
 
@@ -29,7 +38,11 @@ export class Help {
   constructor() {
     const rows = (pairs: [string, string][], tag: "kbd" | "strong") =>
       pairs.flatMap(([key, words]) => [h("dt", {}, h(tag, {}, key)), h("dd", {}, words)]);
-    const close = h("button", { class: "small", attrs: { type: "button" }, on: { click: () => this.element.close() } }, "Close");
+    const close = h(
+      "button",
+      { class: "small", attrs: { type: "button" }, on: { click: () => this.element.close() } },
+      "Close",
+    );
     this.element = h(
       "dialog",
       { class: "help", attrs: { "aria-label": "Keys and help" } },
@@ -37,7 +50,11 @@ export class Help {
       h("dl", {}, ...rows(KEYS, "kbd")),
       h("h2", {}, "Mouse and fingers"),
       h("dl", {}, ...rows(POINTER, "strong")),
-      h("p", "quiet", "The address holds what you look at: copy it to show others the same. Hatched is what could not be seen; it is never zero."),
+      h(
+        "p",
+        "quiet",
+        "The address holds what you look at: copy it to show others the same. Hatched is what could not be seen; it is never zero.",
+      ),
       close,
     );
     this.element.addEventListener("click", (event) => {

@@ -13,5 +13,7 @@ export function keys(map: KeyMap): void {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest("input, select, textarea, [contenteditable], dialog[open]") !== null;
+  return (
+    target instanceof HTMLElement && target.closest("input, select, textarea, [contenteditable], dialog[open]") !== null
+  );
 }

@@ -18,6 +18,7 @@ mod pressure;
 mod runq;
 mod scenarios;
 mod sensor;
+mod serve;
 mod slow_disk;
 mod stacks;
 mod store;

@@ -6,7 +6,7 @@ use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::flame::StackCounts;
 use sexton_profile::heatmap::facets::{By, Facets};
-use sexton_profile::heatmap::{Grid, Shape};
+use sexton_profile::heatmap::{DEFAULT_ROWS, Grid, Shape};
 use sexton_profile::import::Sink;
 use sexton_profile::top;
 
@@ -28,6 +28,12 @@ const MAX_CELLS: u64 = 400_000;
 /// Parts and events that are told.
 const MAX_PARTS: usize = 100;
 const MAX_EVENTS: usize = 300;
+
+/// A window below this is counted from its samples.
+const SHORT_NS: u64 = 120 * SECOND;
+
+/// Why the end of a picture is empty.
+const NOT_YET: &str = "not read yet: ask again";
 
 /// Lanes whose events are drawn on a heat map.
 const DRAWN: [&str; 4] = [
@@ -60,6 +66,14 @@ pub(super) struct Asked {
     only: Only,
     rows: usize,
     columns: u64,
+}
+
+/// What was counted.
+struct Found {
+    values: Vec<u32>,
+    parts: Vec<PartView>,
+    parts_left_out: usize,
+    unread: Vec<(u64, String)>,
 }
 
 /// Which part alone.
@@ -140,6 +154,9 @@ impl Asked {
     }
 
     pub(super) fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
+        if let Some(counted) = self.counted(source) {
+            return Ok(self.view(source, counted));
+        }
         let bundle = source.state().bundle.clone();
         let mut counted = Counted::new(self);
         let mut samples = Samples::default();
@@ -151,11 +168,65 @@ impl Asked {
         for (_, grid) in counted.grids.grids().unwrap_or_default() {
             plan.place(&grid, &mut values);
         }
+        let found = Found {
+            values,
+            parts,
+            parts_left_out,
+            unread: samples.unread,
+        };
+        Ok(self.view(source, found))
+    }
+
+    /// What was counted already answers questions about long windows of all cores or one.
+    /// Its cells are of 20 ms: shorter windows and finer rows are counted from samples.
+    fn counted(&self, source: &Source) -> Option<Found> {
+        let plan = self.plan();
+        let row_ns = plan.row_span_ns / plan.rows as u64;
+        let fits = match self.view {
+            View::Offset => DEFAULT_ROWS.is_multiple_of(plan.rows),
+            View::Long => row_ns >= 2 * Shape::default().row_ns(),
+        };
+        let is_long = self.window.to_ns - self.window.from_ns >= SHORT_NS;
+        let is_plain = matches!(self.by, Part::All | Part::Core);
+        if !(fits && is_long && is_plain) {
+            return None;
+        }
+        let state = source.state();
+        let window = (self.window.from_ns, self.window.to_ns);
+        let grids = state.heat.grids(self.only.cpus.first().copied(), window)?;
+        let mut values = vec![0; plan.rows * plan.columns];
+        for grid in &grids {
+            plan.place(grid, &mut values);
+        }
+        let mut parts = Vec::new();
+        if self.by == Part::Core {
+            for cpu in state.heat.cores()? {
+                let grids = state.heat.grids(Some(cpu), window)?;
+                parts.push(PartView {
+                    value: cpu.to_string(),
+                    label: format!("core {cpu}"),
+                    samples: grids.iter().map(Grid::total).sum(),
+                });
+            }
+            parts.retain(|part| part.samples > 0);
+        }
+        let reading = state.heat.reading_ns.filter(|at| *at < self.window.to_ns);
+        let reading = reading.map(|at_ns| (at_ns.max(window.0), NOT_YET.to_owned()));
+        Some(Found {
+            values,
+            parts,
+            parts_left_out: 0,
+            unread: reading.into_iter().collect(),
+        })
+    }
+
+    fn view(&self, source: &Source, found: Found) -> HeatMapView {
+        let plan = self.plan();
         let state = source.state();
         let clock = state.clock;
         let end_us = clock.us(self.window.to_ns);
-        let unread = samples.unread.into_iter();
-        Ok(HeatMapView {
+        let unread = found.unread.into_iter();
+        HeatMapView {
             from: clock.us(plan.start_ns),
             to: end_us,
             view: if self.view == View::Long {
@@ -167,17 +238,17 @@ impl Asked {
             row_step: (plan.row_span_ns / plan.rows as u64 / 1000).max(1),
             rows: plan.rows,
             columns: plan.columns,
-            max: values.iter().copied().max().unwrap_or(0),
-            total: values.iter().map(|n| u64::from(*n)).sum(),
-            values,
-            parts,
-            parts_left_out,
+            max: found.values.iter().copied().max().unwrap_or(0),
+            total: found.values.iter().map(|n| u64::from(*n)).sum(),
+            values: found.values,
+            parts: found.parts,
+            parts_left_out: found.parts_left_out,
             events: events(&state, self.window),
             gaps: unread
                 .map(|(at_ns, why)| GapView(clock.us(at_ns), end_us, why))
                 .chain(blind(&state, self.window))
                 .collect(),
-        })
+        }
     }
 
     fn filter(&self) -> Filter {
@@ -254,23 +325,29 @@ impl Plan {
         }
     }
 
-    /// Adds a picture of narrower columns; its rows are told from the top.
+    /// Adds a picture of cells that are no longer than ours; its rows are told from the top.
     fn place(&self, grid: &Grid, values: &mut [u32]) {
+        let (rows, row_ns) = (grid.shape.rows, grid.shape.row_ns());
         for (n, column) in grid.columns.iter().enumerate() {
-            let at_ns = grid.start_ns + n as u64 * grid.shape.column_ns;
-            let Some(after_ns) = at_ns.checked_sub(self.start_ns) else {
-                continue;
-            };
-            let to = usize::try_from(after_ns / self.step_ns).unwrap_or(usize::MAX);
-            for (from_top, count) in column.iter().enumerate() {
-                let row = self.rows.saturating_sub(from_top + 1);
-                if to < self.columns
-                    && let Some(cell) = values.get_mut(row * self.columns + to)
-                {
+            let start_ns = grid.start_ns + n as u64 * grid.shape.column_ns;
+            for (from_top, count) in column.iter().enumerate().filter(|(_, n)| **n > 0) {
+                // Its middle: its beginning is rounded.
+                let from_bottom = rows.saturating_sub(from_top + 1) as u64;
+                let at_ns = start_ns + from_bottom * row_ns + row_ns / 2;
+                if let Some(cell) = self.cell(at_ns).and_then(|at| values.get_mut(at)) {
                     *cell = cell.saturating_add(*count);
                 }
             }
         }
+    }
+
+    fn cell(&self, at_ns: u64) -> Option<usize> {
+        let after_ns = at_ns.checked_sub(self.start_ns)?;
+        let column = usize::try_from(after_ns / self.step_ns).ok()?;
+        let into_ns = after_ns % self.step_ns % self.row_span_ns;
+        let row = u128::from(into_ns) * self.rows as u128 / u128::from(self.row_span_ns);
+        let row = usize::try_from(row).ok()?;
+        (column < self.columns).then_some(row * self.columns + column)
     }
 }
 

@@ -3,7 +3,17 @@
 import type { Client, FlameQuery, HeatQuery } from "../client";
 import { Trouble } from "../client";
 import type {
-  Diagnosis, Exported, Flame, HeatMap, Lanes, Range, Source, Sources, Tiles, TimelineEvent, Zombies,
+  Diagnosis,
+  Exported,
+  Flame,
+  HeatMap,
+  Lanes,
+  Range,
+  Source,
+  Sources,
+  Tiles,
+  TimelineEvent,
+  Zombies,
 } from "../types";
 import { countCells } from "./count";
 import { fold } from "./fold";
@@ -60,8 +70,7 @@ export class EmbeddedClient implements Client {
       range ? from === range[0] && to === range[1] : from === null;
     const kept = this.data.flames.find(
       (one) =>
-        (query.range === null || alike(one.from, one.to, query.range)) &&
-        alike(one.base_from, one.base_to, query.base),
+        (query.range === null || alike(one.from, one.to, query.range)) && alike(one.base_from, one.base_to, query.base),
     );
     if (!kept) throw new Trouble(NOT_KEPT);
     return kept.flame;

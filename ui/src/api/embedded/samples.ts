@@ -1,6 +1,6 @@
 // Samples as columns: whole times instead of differences, and which of them a facet means.
 
-import type { Facet } from "../client";
+import { type Facet, Trouble } from "../client";
 import type { Range, Samples } from "../types";
 
 export interface Columns {
@@ -53,7 +53,7 @@ export function keeper({ samples }: Columns, facet: Facet): Keep {
 
 /** Which stacks have a function that the expression matches, themselves or a caller. */
 function stacksWith(samples: Samples, expression: string): Uint8Array {
-  const pattern = new RegExp(expression);
+  const pattern = readPattern(expression);
   const named = samples.names.map((name) => pattern.test(name));
   const holds = new Uint8Array(samples.stack_name.length);
   for (let i = 0; i < holds.length; i++) {
@@ -62,4 +62,12 @@ function stacksWith(samples: Samples, expression: string): Uint8Array {
     }
   }
   return holds;
+}
+
+function readPattern(expression: string): RegExp {
+  try {
+    return new RegExp(expression);
+  } catch (error) {
+    throw new Trouble(`function: ${error instanceof Error ? error.message : expression}`);
+  }
 }

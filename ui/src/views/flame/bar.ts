@@ -25,15 +25,24 @@ export class FlameBar {
   ) {
     const put = settled(120, (search: string) => context.store.set({ search }));
     this.field = h("input", {
-      attrs: { type: "search", placeholder: "Search functions ( / )", "aria-label": "Search functions, as a regular expression", id: "flame-search" },
+      attrs: {
+        type: "search",
+        placeholder: "Search functions ( / )",
+        "aria-label": "Search functions, as a regular expression",
+        id: "flame-search",
+      },
       on: { input: () => put(this.field.value) },
     });
     const button = (words: string, title: string, press: () => void) =>
       h("button", { class: "small", title, attrs: { type: "button" }, on: { click: press } }, words);
     this.#turn.addEventListener("click", () => context.store.set({ upright: !context.state.upright }));
     this.#all = button("Zoom out", "Show all frames again", zoomOut);
-    this.#whole = button("Whole window", "No selection: all of the window (Esc)", () => context.store.set({ selection: null, base: null }, "step"));
-    this.#plain = button("End comparison", "Show the selection alone (d)", () => context.store.set({ base: null }, "step"));
+    this.#whole = button("Whole window", "No selection: all of the window (Esc)", () =>
+      context.store.set({ selection: null, base: null }, "step"),
+    );
+    this.#plain = button("End comparison", "Show the selection alone (d)", () =>
+      context.store.set({ base: null }, "step"),
+    );
     this.#plain.id = "end-comparison";
     replace(this.element, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
   }
@@ -57,7 +66,11 @@ function foundWords(found: Found): string {
 
 function legend(flame: Flame | null, theme: "dark" | "light"): HTMLElement[] {
   if (flame?.nodes.base) {
-    return [key(difference(theme, 1), "more"), key(difference(theme, 0), "as before"), key(difference(theme, -1), "less")];
+    return [
+      key(difference(theme, 1), "more"),
+      key(difference(theme, 0), "as before"),
+      key(difference(theme, -1), "less"),
+    ];
   }
   return [key(LEGEND.kernel[theme], "kernel"), key(LEGEND.user[theme], "user"), key(LEGEND.other[theme], "program")];
 }

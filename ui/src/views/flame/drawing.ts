@@ -108,7 +108,11 @@ function drawFrame(picture: Picture, node: number, left: number, right: number, 
     const room = Math.floor((width - 7) / CHAR_PX);
     const faint = dim && typeof fill !== "string";
     context.fillStyle = faint ? picture.palette.quiet : typeof fill === "string" ? "#ffffff" : inkOn(fill);
-    context.fillText(name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name, left + 4, top + ROW_PX / 2);
+    context.fillText(
+      name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name,
+      left + 4,
+      top + ROW_PX / 2,
+    );
   }
   context.globalAlpha = 1;
   if (picture.focus === node) {

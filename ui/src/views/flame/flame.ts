@@ -44,7 +44,9 @@ export class FlameView implements View {
   constructor(private context: Context) {
     this.#bar = new FlameBar(context, () => this.#zoomTo(0));
     document.body.append(this.#tooltip.element);
-    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(this.element);
+    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(
+      this.element,
+    );
     new ResizeObserver(() => this.#draw()).observe(this.#scroller);
     this.#scroller.addEventListener("scroll", () => this.#draw());
     context.theme.subscribe(() => {
@@ -65,10 +67,24 @@ export class FlameView implements View {
     this.#flame = this.#layout = this.#focus = null;
     this.#zoom = 0;
     if (!this.context.source.has_stacks) {
-      replace(this.element, h("h2", {}, "Flame graph"), notice("blind", "No stacks were sampled", "`sexton record` samples them as root, unless --no-stacks is given; or drop a perf.data here."));
+      replace(
+        this.element,
+        h("h2", {}, "Flame graph"),
+        notice(
+          "blind",
+          "No stacks were sampled",
+          "`sexton record` samples them as root, unless --no-stacks is given; or drop a perf.data here.",
+        ),
+      );
       return;
     }
-    replace(this.element, h("div", "bar-line", h("h2", {}, "Flame graph"), this.#heading, this.#bar.element), this.#said, this.#scroller, this.#about);
+    replace(
+      this.element,
+      h("div", "bar-line", h("h2", {}, "Flame graph"), this.#heading, this.#bar.element),
+      this.#said,
+      this.#scroller,
+      this.#about,
+    );
     this.#bar.update(null, null);
     this.#moved();
   }
@@ -103,7 +119,11 @@ export class FlameView implements View {
       const facet = { by: state.by, value: state.value };
       this.#show(await client.flame(source.id, { range, base: state.base, facet }, this.#latest.next()));
     } catch (error) {
-      if (!isAborted(error)) replace(this.#said, errorNotice(error, () => this.#moved()));
+      if (!isAborted(error))
+        replace(
+          this.#said,
+          errorNotice(error, () => this.#moved()),
+        );
     } finally {
       this.element.classList.remove("asking");
     }
@@ -114,11 +134,19 @@ export class FlameView implements View {
     this.#layout = layout(flame);
     this.#zoom = 0;
     this.#focus = null;
-    const cut = flame.cut && `${count(flame.cut.nodes)} light frames are left out; none has more than ${percent(flame.cut.below / Math.max(1, flame.total))}.`;
+    const cut =
+      flame.cut &&
+      `${count(flame.cut.nodes)} light frames are left out; none has more than ${percent(flame.cut.below / Math.max(1, flame.total))}.`;
     const empty = flame.total === 0 && !flame.base_total;
     replace(
       this.#said,
-      empty ? notice("empty", "No sample here", "Every core was idle, or nothing was sampled in this range. Select another one on the heat map.") : cut && h("p", "quiet", cut),
+      empty
+        ? notice(
+            "empty",
+            "No sample here",
+            "Every core was idle, or nothing was sampled in this range. Select another one on the heat map.",
+          )
+        : cut && h("p", "quiet", cut),
     );
     this.#heading.textContent = this.#headingWords(flame);
     replace(this.#about);
@@ -177,7 +205,10 @@ export class FlameView implements View {
     drawFlame(picture);
     const widest = this.#layout?.levels[1]?.[0];
     const most = widest === undefined ? "" : ` Widest: ${this.#words(widest)}.`;
-    this.#canvas.setAttribute("aria-label", `Flame graph, ${this.#heading.textContent}.${most} Arrow keys move, Enter zooms, Backspace zooms out, c copies the stack.`);
+    this.#canvas.setAttribute(
+      "aria-label",
+      `Flame graph, ${this.#heading.textContent}.${most} Arrow keys move, Enter zooms, Backspace zooms out, c copies the stack.`,
+    );
   }
 
   #hit(event: MouseEvent): number | null {
@@ -193,7 +224,13 @@ export class FlameView implements View {
       const node = this.#hit(event);
       this.#canvas.classList.toggle("pointing", node !== null);
       if (node === null || event.pointerType === "touch") this.#tooltip.hide();
-      else this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, this.#name(node)), h("div", {}, this.#shareWords(node)));
+      else
+        this.#tooltip.show(
+          event.clientX,
+          event.clientY,
+          h("strong", {}, this.#name(node)),
+          h("div", {}, this.#shareWords(node)),
+        );
     });
     this.#canvas.addEventListener("pointerleave", () => this.#tooltip.hide());
     this.#canvas.addEventListener("click", (event) => {
@@ -234,14 +271,27 @@ export class FlameView implements View {
   #describe(flame: Flame, node: number): void {
     const path = stackOf(flame, node);
     const crumbs = path.map((at, i) =>
-      h("button", { class: "link", attrs: { type: "button" }, on: { click: () => this.#zoomTo(at) } }, `${i > 0 ? "› " : ""}${this.#name(at)}`),
+      h(
+        "button",
+        { class: "link", attrs: { type: "button" }, on: { click: () => this.#zoomTo(at) } },
+        `${i > 0 ? "› " : ""}${this.#name(at)}`,
+      ),
     );
     replace(
       this.#about,
       h("strong", {}, this.#name(node)),
       ` ${this.#shareWords(node)} `,
       copyButton(() => folded(flame, node), "Copy stack"),
-      h("button", { class: "small", title: "Count only samples with this function on the heat map", attrs: { type: "button" }, on: { click: () => this.#onHeatMap(node) } }, "On the heat map"),
+      h(
+        "button",
+        {
+          class: "small",
+          title: "Count only samples with this function on the heat map",
+          attrs: { type: "button" },
+          on: { click: () => this.#onHeatMap(node) },
+        },
+        "On the heat map",
+      ),
       h("span", "crumbs", ...crumbs),
     );
   }

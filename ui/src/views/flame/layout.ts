@@ -118,6 +118,8 @@ export function stackOf(flame: Flame, node: number): number[] {
 
 /** As one line that other tools read: callers first, semicolons between. */
 export function folded(flame: Flame, node: number): string {
-  const names = stackOf(flame, node).slice(1).map((at) => flame.names[flame.nodes.name[at]].replace(/;/g, ":"));
+  const names = stackOf(flame, node)
+    .slice(1)
+    .map((at) => flame.names[flame.nodes.name[at]].replace(/;/g, ":"));
   return `${names.join(";")} ${flame.nodes.value[node]}`;
 }

@@ -24,17 +24,45 @@ export class Controls {
   #view: HTMLButtonElement[];
   #by: HTMLSelectElement;
   #known = "";
+  #offers = h("datalist", { attrs: { id: "functions" } });
+  #field: HTMLInputElement;
 
   constructor(private context: Context) {
     this.#view = VIEWS.map(([view, words, title]) =>
-      h("button", { class: "small", title, attrs: { type: "button", "data-view": view }, on: { click: () => context.store.set({ view }, "step") } }, words),
+      h(
+        "button",
+        {
+          class: "small",
+          title,
+          attrs: { type: "button", "data-view": view },
+          on: { click: () => context.store.set({ view }, "step") },
+        },
+        words,
+      ),
     );
     this.#by = h(
       "select",
-      { attrs: { "aria-label": "Count samples of" }, on: { change: () => context.store.set({ by: this.#by.value as HeatBy, value: "" }, "step") } },
+      {
+        attrs: { "aria-label": "Count samples of" },
+        on: { change: () => context.store.set({ by: this.#by.value as HeatBy, value: "" }, "step") },
+      },
       ...BYS.map(([by, words]) => h("option", { attrs: { value: by } }, words)),
     );
-    const group = h("span", { class: "toggle", attrs: { role: "group", "aria-label": "How time is cut" } }, ...this.#view);
+    const put = settled(250, (value: string) => context.store.set({ value }));
+    this.#field = h("input", {
+      attrs: {
+        type: "search",
+        list: "functions",
+        placeholder: "regular expression",
+        "aria-label": "Function, as a regular expression",
+      },
+      on: { input: () => put(this.#field.value) },
+    });
+    const group = h(
+      "span",
+      { class: "toggle", attrs: { role: "group", "aria-label": "How time is cut" } },
+      ...this.#view,
+    );
     replace(this.element, group, h("label", {}, "samples of ", this.#by), this.#value);
   }
 
@@ -45,9 +73,13 @@ export class Controls {
     this.#by.value = by;
     const known = `${by} ${value} ${map?.parts.map((part) => part.value + part.samples).join()}`;
     if (known === this.#known) return;
+    // A list that is open would close under the pointer.
+    const list = this.#value.querySelector("select");
+    const isOpen = list !== null && list === document.activeElement && list.options.length > 1;
+    if (isOpen && this.#known.startsWith(`${by} ${value} `)) return;
     this.#known = known;
     if (by === "all") replace(this.#value);
-    else if (by === "function") replace(this.#value, ...this.#functions(map, value));
+    else if (by === "function") this.#functions(map, value);
     else replace(this.#value, this.#choice(map, value));
   }
 
@@ -56,7 +88,10 @@ export class Controls {
     const missing = value !== "" && !parts.some((part) => part.value === value);
     const select = h(
       "select",
-      { attrs: { "aria-label": "Which one" }, on: { change: () => this.context.store.set({ value: select.value }, "step") } },
+      {
+        attrs: { "aria-label": "Which one" },
+        on: { change: () => this.context.store.set({ value: select.value }, "step") },
+      },
       h("option", { attrs: { value: "" } }, "(all of them)"),
       missing && h("option", { attrs: { value } }, value),
       ...parts.map((part) => h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`)),
@@ -65,14 +100,13 @@ export class Controls {
     return select;
   }
 
-  #functions(map: HeatMap | null, value: string): HTMLElement[] {
-    const put = settled(250, (text: string) => this.context.store.set({ value: text }));
-    const list = h("datalist", { attrs: { id: "functions" } }, ...(map?.parts ?? []).map((part) => h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`)));
-    const field = h("input", {
-      attrs: { type: "search", list: "functions", placeholder: "regular expression", "aria-label": "Function, as a regular expression" },
-      on: { input: () => put(field.value) },
-    });
-    field.value = value;
-    return [field, list];
+  /** The field stays while one types; only what it offers changes. */
+  #functions(map: HeatMap | null, value: string): void {
+    const offers = (map?.parts ?? []).map((part) =>
+      h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`),
+    );
+    replace(this.#offers, ...offers);
+    if (document.activeElement !== this.#field) this.#field.value = value;
+    if (!this.#field.isConnected) replace(this.#value, this.#field, this.#offers);
   }
 }

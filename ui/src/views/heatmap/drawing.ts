@@ -166,5 +166,10 @@ function drawCursor({ map, surface, palette }: Picture, plot: Plot, cell: Cell):
   const [w, h] = [plot.width / map.columns, plot.height / map.rows];
   context.strokeStyle = palette.ink;
   context.lineWidth = 1.5;
-  context.strokeRect(plot.left + cell.column * w, plot.top + (map.rows - 1 - cell.row) * h, Math.max(w, 2), Math.max(h, 2));
+  context.strokeRect(
+    plot.left + cell.column * w,
+    plot.top + (map.rows - 1 - cell.row) * h,
+    Math.max(w, 2),
+    Math.max(h, 2),
+  );
 }

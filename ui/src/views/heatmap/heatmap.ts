@@ -39,7 +39,9 @@ export class HeatMapView implements View {
   constructor(private context: Context) {
     this.#controls = new Controls(context);
     document.body.append(this.#tooltip.element);
-    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "200px" }).observe(this.element);
+    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "200px" }).observe(
+      this.element,
+    );
     new ResizeObserver(() => this.#moved()).observe(this.#place);
     context.theme.subscribe(() => this.#recolour());
     context.store.subscribe((_, changed) => {
@@ -54,7 +56,13 @@ export class HeatMapView implements View {
     this.#map = this.#image = this.#cursor = null;
     const { source } = this.context;
     if (!source.has_stacks) {
-      this.#only(notice("blind", "No stacks were sampled", "`sexton record` samples them as root, unless --no-stacks is given; `sexton doctor` says what is missing here."));
+      this.#only(
+        notice(
+          "blind",
+          "No stacks were sampled",
+          "`sexton record` samples them as root, unless --no-stacks is given; `sexton doctor` says what is missing here.",
+        ),
+      );
       return;
     }
     if (!source.has_times) {
@@ -65,7 +73,19 @@ export class HeatMapView implements View {
       this.element,
       h("div", "bar-line", h("h2", {}, "Heat map"), this.#controls.element),
       this.#place,
-      h("p", "hint", this.#legend, h("span", "keys", h("b", {}, "Drag"), " for its flame graph; ", h("b", {}, "Shift+drag"), " another range for the difference.")),
+      h(
+        "p",
+        "hint",
+        this.#legend,
+        h(
+          "span",
+          "keys",
+          h("b", {}, "Drag"),
+          " for its flame graph; ",
+          h("b", {}, "Shift+drag"),
+          " another range for the difference.",
+        ),
+      ),
       this.#said,
     );
     this.#controls.update(null);
@@ -100,15 +120,28 @@ export class HeatMapView implements View {
     this.#stale = false;
     const room = plotOf(this.#place.clientWidth, HEIGHT).width;
     try {
-      const query = { range: window, view: state.view, facet: { by: state.by, value: state.value }, ...gridFor(state.view, window, room) };
+      const query = {
+        range: window,
+        view: state.view,
+        facet: { by: state.by, value: state.value },
+        ...gridFor(state.view, window, room),
+      };
       this.#map = await client.heatmap(source.id, query, this.#latest.next());
       this.#cursor = null;
       replace(this.#said);
-      if (this.#map.total === 0) replace(this.#said, notice("empty", "No sample in this window", "Idle cores are not counted. Zoom out, or count everything."));
+      if (this.#map.total === 0)
+        replace(
+          this.#said,
+          notice("empty", "No sample in this window", "Idle cores are not counted. Zoom out, or count everything."),
+        );
       this.#controls.update(this.#map);
       this.#recolour();
     } catch (error) {
-      if (!isAborted(error)) replace(this.#said, errorNotice(error, () => this.#moved()));
+      if (!isAborted(error))
+        replace(
+          this.#said,
+          errorNotice(error, () => this.#moved()),
+        );
     }
   }
 
@@ -127,16 +160,31 @@ export class HeatMapView implements View {
     const { state, theme, source } = this.context;
     const { selection, base } = state;
     drawHeatMap(
-      { map: this.#map, surface: surface(this.#canvas, width, HEIGHT), palette: theme.palette, clock: source.clock, selection, base, cursor: this.#cursor },
+      {
+        map: this.#map,
+        surface: surface(this.#canvas, width, HEIGHT),
+        palette: theme.palette,
+        clock: source.clock,
+        selection,
+        base,
+        cursor: this.#cursor,
+      },
       this.#image,
     );
-    this.#canvas.setAttribute("aria-label", `Heat map, ${rangeWords([this.#map.from, this.#map.to], source.clock)}, ${count(this.#map.total)} samples. Arrow keys move, Shift+arrows select, Enter shows the flame graph, b compares.`);
+    this.#canvas.setAttribute(
+      "aria-label",
+      `Heat map, ${rangeWords([this.#map.from, this.#map.to], source.clock)}, ${count(this.#map.total)} samples. Arrow keys move, Shift+arrows select, Enter shows the flame graph, b compares.`,
+    );
   }
 
   #cellOf(event: MouseEvent, map: HeatMap): Cell {
     const box = this.#canvas.getBoundingClientRect();
     const plot = plotOf(box.width, box.height);
-    return cellAt(map, (event.clientX - box.left - plot.left) / plot.width, (event.clientY - box.top - plot.top) / plot.height);
+    return cellAt(
+      map,
+      (event.clientX - box.left - plot.left) / plot.width,
+      (event.clientY - box.top - plot.top) / plot.height,
+    );
   }
 
   #drags(): void {
@@ -160,7 +208,8 @@ export class HeatMapView implements View {
       this.#hover(event, this.#map);
     });
     this.#canvas.addEventListener("pointerup", (event) => {
-      if (start && this.#map) this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, true);
+      if (start && this.#map)
+        this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, true);
       start = null;
     });
     this.#canvas.addEventListener("pointercancel", () => (start = null));
@@ -177,31 +226,50 @@ export class HeatMapView implements View {
     const hit = eventAt(map, plotOf(box.width, box.height), event.clientX - box.left, event.clientY - box.top);
     const { clock } = this.context.source;
     if (hit) {
-      this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, hit.text), h("div", "quiet", moment(hit.at, clock, 1000)));
+      this.#tooltip.show(
+        event.clientX,
+        event.clientY,
+        h("strong", {}, hit.text),
+        h("div", "quiet", moment(hit.at, clock, 1000)),
+      );
       return;
     }
     const cell = this.#cellOf(event, map);
     const range = rangeOfCell(map, cell);
     const value = map.values[cell.row * map.columns + cell.column] ?? 0;
-    this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, `${count(value)} ${value === 1 ? "sample" : "samples"}`), h("div", "quiet", `${moment(range[0], clock, 1000)}, ${length(range[1] - range[0])}`));
+    this.#tooltip.show(
+      event.clientX,
+      event.clientY,
+      h("strong", {}, `${count(value)} ${value === 1 ? "sample" : "samples"}`),
+      h("div", "quiet", `${moment(range[0], clock, 1000)}, ${length(range[1] - range[0])}`),
+    );
   }
 
   #keys(): void {
-    const steps: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+    const steps: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, 1],
+      ArrowDown: [0, -1],
+    };
     this.#canvas.addEventListener("keydown", (event) => {
       const map = this.#map;
       if (!map || map.columns === 0) return;
       const at = this.#cursor ?? { column: Math.floor(map.columns / 2), row: 0 };
       const step = steps[event.key];
       if (step) {
-        const next = { column: Math.min(map.columns - 1, Math.max(0, at.column + step[0])), row: Math.min(map.rows - 1, Math.max(0, at.row + step[1])) };
+        const next = {
+          column: Math.min(map.columns - 1, Math.max(0, at.column + step[0])),
+          row: Math.min(map.rows - 1, Math.max(0, at.row + step[1])),
+        };
         this.#anchor = event.shiftKey ? (this.#anchor ?? at) : null;
         this.#cursor = next;
         if (this.#anchor) this.#choose(rangeOfCells(map, this.#anchor, next), false, false);
         this.#draw();
       } else if (event.key === "Enter") {
         const column = { column: at.column, row: 0 };
-        if (!this.#anchor) this.#choose(rangeOfCells(map, column, { column: at.column, row: map.rows - 1 }), false, true);
+        if (!this.#anchor)
+          this.#choose(rangeOfCells(map, column, { column: at.column, row: map.rows - 1 }), false, true);
       } else if (event.key === "b" && this.context.state.selection) {
         this.context.store.set({ base: this.context.state.selection, selection: null }, "step");
       } else {

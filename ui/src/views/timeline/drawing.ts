@@ -20,7 +20,8 @@ export function xOf(scene: { surface: { width: number }; window: Range }, time: 
 export function drawLane(scene: Scene, lane: Lane, kept: Kept): void {
   drawGaps(scene, kept.tile);
   if (lane.kind === "heat") drawHeat(scene, kept, lane.unit === "ratio" ? 1 : lane.max);
-  else if (lane.kind === "line") drawLine(scene, kept.tile, lane.unit === "ratio" ? Math.max(lane.max, 0.05) : lane.max);
+  else if (lane.kind === "line")
+    drawLine(scene, kept.tile, lane.unit === "ratio" ? Math.max(lane.max, 0.05) : lane.max);
   else drawEvents(scene, kept.tile);
 }
 
@@ -110,9 +111,28 @@ export function bodesIll(event: TimelineEvent): boolean {
   );
 }
 
+/** Where there are too many to be told one by one, their number still is: taller is more. */
+function drawCounts(scene: Scene, tile: Tile): void {
+  const { context, height } = scene.surface;
+  const most = Math.log2(1 + tile.values.reduce<number>((most, value) => Math.max(most, value ?? 0), 1));
+  context.fillStyle = scene.palette.accent;
+  context.globalAlpha = 0.5;
+  tile.values.forEach((value, i) => {
+    if (!value) return;
+    const [left, right] = [xOf(scene, tile.from + i * tile.step), xOf(scene, tile.from + (i + 1) * tile.step)];
+    const tall = (Math.log2(1 + value) / most) * (height - 4);
+    context.fillRect(left, height - 2 - tall, Math.max(1, right - left), tall);
+  });
+  context.globalAlpha = 1;
+}
+
 function drawEvents(scene: Scene, tile: Tile): void {
   const { context, height } = scene.surface;
   const middle = height / 2;
+  if (tile.events_left_out) {
+    drawCounts(scene, tile);
+    return;
+  }
   for (const mark of marks(scene, tile)) {
     const ill = mark.events.some(bodesIll);
     context.fillStyle = ill ? scene.palette.bad : scene.palette.accent;

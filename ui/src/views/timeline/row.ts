@@ -1,12 +1,13 @@
 // One lane on the page: its label and its canvas, drawn only while it is in sight.
 
-import type { Lane } from "../../api/types";
+import type { Lane, Tile } from "../../api/types";
 import { h, place } from "../../dom/element";
 import { quantity } from "../../time/format";
 
 export class Row {
   readonly element: HTMLElement;
   readonly canvas = h("canvas", { attrs: { role: "img" } });
+  #most = h("span", "most");
   inSight = false;
 
   constructor(
@@ -14,21 +15,48 @@ export class Row {
     readonly height: number,
     labelled: boolean,
   ) {
-    const most = lane.unit === "events" ? "" : quantity(lane.max, lane.unit);
     const thin = height < 12;
-    this.canvas.setAttribute("aria-label", `${lane.label}: ${lane.about} Most: ${most || lane.max}`);
     this.element = h(
       "div",
-      { class: `lane ${lane.kind}${thin ? " thin" : ""}${lane.max > 0 ? "" : " nothing"}`, attrs: { "data-lane": lane.id } },
+      {
+        class: `lane ${lane.kind}${thin ? " thin" : ""}${lane.max > 0 ? "" : " nothing"}`,
+        attrs: { "data-lane": lane.id },
+      },
       h(
         "div",
         { class: "label", title: `${lane.label}. ${lane.about}` },
         labelled && h("span", {}, lane.label),
-        lane.kind === "line" && h("span", "most", lane.max > 0 ? `max ${most}` : most),
-        lane.kind === "events" && h("span", "most", String(lane.max)),
+        lane.kind !== "heat" && this.#most,
       ),
       this.canvas,
     );
     place(this.element, { height: `${height}px` });
+    this.#say(mostWords(lane));
   }
+
+  /** What has come may show that its zero is none. */
+  take(tile: Tile): void {
+    this.#say(this.lane.max === 0 && isUnseen(this.lane, tile) ? "not seen" : mostWords(this.lane));
+  }
+
+  #say(words: string): void {
+    this.#most.textContent = words;
+    this.canvas.setAttribute("aria-label", `${this.lane.label}: ${this.lane.about}. ${words}`);
+  }
+}
+
+function mostWords({ kind, unit, max }: Lane): string {
+  if (kind === "events") return String(max);
+  return max > 0 ? `max ${quantity(max, unit)}` : quantity(max, unit);
+}
+
+/** Nothing was seen in all of the tile, or gaps cover so much of it that no event means little. */
+export function isUnseen(lane: Lane, tile: Tile): boolean {
+  if (lane.kind !== "events") return tile.values.every((value) => value === null);
+  const long = tile.step * tile.values.length;
+  const blind = tile.gaps.reduce(
+    (sum, [from, to]) => sum + Math.max(0, Math.min(to, tile.from + long) - Math.max(from, tile.from)),
+    0,
+  );
+  return blind > long / 2;
 }

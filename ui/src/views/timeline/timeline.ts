@@ -68,7 +68,11 @@ export class Timeline implements View {
     replace(this.#said);
     const { source } = this.context;
     if (source.kind === "profile") {
-      replace(this.element, h("h2", {}, "Time line"), notice("empty", "A profile has no lanes", "Only recordings of a node do. Its heat map is below."));
+      replace(
+        this.element,
+        h("h2", {}, "Time line"),
+        notice("empty", "A profile has no lanes", "Only recordings of a node do. Its heat map is below."),
+      );
       return;
     }
     replace(this.element, h("h2", {}, "Time line"), notice("busy", "Reading the lanes…"));
@@ -87,13 +91,21 @@ export class Timeline implements View {
         replace(
           this.element,
           h("h2", {}, "Time line"),
-          notice("blind", "Nothing was recorded", "Run `sexton doctor` on the node: it says which sensors work there, and what to type for the others."),
+          notice(
+            "blind",
+            "Nothing was recorded",
+            "Run `sexton doctor` on the node: it says which sensors work there, and what to type for the others.",
+          ),
         );
         return;
       }
       this.#build(groups(lanes));
     } catch (error) {
-      replace(this.element, h("h2", {}, "Time line"), errorNotice(error, () => this.open()));
+      replace(
+        this.element,
+        h("h2", {}, "Time line"),
+        errorNotice(error, () => this.open()),
+      );
     }
   }
 
@@ -103,7 +115,11 @@ export class Timeline implements View {
       this.#rows.push(...rows);
       return h(
         "details",
-        { class: "group", attrs: { open: group.id !== "stacks", "data-group": group.id }, on: { toggle: () => this.#moved() } },
+        {
+          class: "group",
+          attrs: { open: group.id !== "stacks", "data-group": group.id },
+          on: { toggle: () => this.#moved() },
+        },
         h("summary", {}, group.name),
         ...rows.map((row) => row.element),
       );
@@ -112,7 +128,12 @@ export class Timeline implements View {
     replace(
       this.element,
       h("div", "bar-line", h("h2", {}, "Time line"), this.#words, this.#buttons()),
-      h("div", "ruler-line", h("div", "label quiet", this.context.source.clock === "wall" ? "UTC" : "since start"), this.#ruler),
+      h(
+        "div",
+        "ruler-line",
+        h("div", "label quiet", this.context.source.clock === "wall" ? "UTC" : "since start"),
+        this.#ruler,
+      ),
       this.#lanes,
       this.#said,
     );
@@ -128,7 +149,11 @@ export class Timeline implements View {
 
   #buttons(): HTMLElement {
     const button = (words: string, title: string, press: () => void) =>
-      h("button", { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } }, words);
+      h(
+        "button",
+        { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } },
+        words,
+      );
     return h(
       "span",
       "buttons",
@@ -174,7 +199,7 @@ export class Timeline implements View {
 
   #markAt(row: Row, event: PointerEvent): Mark | null {
     const kept = this.#tiles.get(row.lane.id);
-    if (row.lane.kind !== "events" || !kept) return null;
+    if (row.lane.kind !== "events" || !kept || kept.tile.events_left_out) return null;
     const box = row.canvas.getBoundingClientRect();
     const near = marks({ surface: { width: box.width }, window: this.context.window }, kept.tile)
       .map((mark) => ({ mark, away: Math.abs(mark.x - (event.clientX - box.left)) }))
@@ -192,7 +217,11 @@ export class Timeline implements View {
     }
     const mark = this.#markAt(row, event);
     this.#plot.classList.toggle("pointing", mark !== null);
-    this.#tooltip.show(event.clientX, event.clientY, ...laneWords(row.lane, this.#tiles.get(row.lane.id)?.tile, time, source.clock, mark));
+    this.#tooltip.show(
+      event.clientX,
+      event.clientY,
+      ...laneWords(row.lane, this.#tiles.get(row.lane.id)?.tile, time, source.clock, mark),
+    );
   }
 
   /** An event leads to the second before it; anything else to the second it lies in. */
@@ -207,7 +236,11 @@ export class Timeline implements View {
       this.#said,
       h("strong", {}, `${dated(first.at, clock)} ${first.subject.name}: `),
       `${first.text} `,
-      h("span", "quiet", `The second before it, ${moment(first.at - 1_000_000, clock, 1000)} on, is selected; its flame graph is below.`),
+      h(
+        "span",
+        "quiet",
+        `The second before it, ${moment(first.at - 1_000_000, clock, 1000)} on, is selected; its flame graph is below.`,
+      ),
     );
     void time;
   }
@@ -238,10 +271,17 @@ export class Timeline implements View {
     const columns = Math.min(4096, Math.max(1, Math.round((span(range) / span(window)) * width)));
     try {
       const { tiles } = await client.tiles(source.id, wanted.slice(0, 256), range, columns, this.#latest.next());
-      for (const tile of tiles) this.#tiles.put(tile);
+      for (const tile of tiles) {
+        this.#tiles.put(tile);
+        this.#rows.find((row) => row.lane.id === tile.lane)?.take(tile);
+      }
       this.#draw();
     } catch (error) {
-      if (!isAborted(error)) replace(this.#said, errorNotice(error, () => this.#moved()));
+      if (!isAborted(error))
+        replace(
+          this.#said,
+          errorNotice(error, () => this.#moved()),
+        );
     }
   }
 

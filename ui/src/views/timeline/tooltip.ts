@@ -25,27 +25,35 @@ export class Tooltip {
   }
 }
 
-export function laneWords(lane: Lane, tile: Tile | undefined, time: number, clock: Clock, mark: Mark | null): HTMLElement[] {
+export function laneWords(
+  lane: Lane,
+  tile: Tile | undefined,
+  time: number,
+  clock: Clock,
+  mark: Mark | null,
+): HTMLElement[] {
   const when = h("div", "quiet", moment(time, clock, 1000));
   const head = h("div", {}, h("strong", {}, lane.label));
   if (!tile) return [head, when];
   const gap = tile.gaps.find(([from, to]) => time >= from && time < to);
   if (mark) return [head, ...eventWords(mark, clock)];
   if (gap) return [head, h("div", {}, `not seen: ${gap[2]}`), when];
-  if (lane.kind === "events") return [head, when];
+  if (lane.kind === "events" && !tile.events_left_out) return [head, when];
   const value = valueAt(tile, time);
   return [head, h("div", {}, quantity(value, lane.unit)), when];
 }
 
 function eventWords(mark: Mark, clock: Clock): HTMLElement[] {
-  const shown = mark.events.slice(0, MOST_EVENTS).map((event) =>
-    h(
-      "div",
-      {},
-      h("span", "quiet", `${moment(event.at, clock, 1000)} `),
-      `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
-    ),
-  );
+  const shown = mark.events
+    .slice(0, MOST_EVENTS)
+    .map((event) =>
+      h(
+        "div",
+        {},
+        h("span", "quiet", `${moment(event.at, clock, 1000)} `),
+        `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
+      ),
+    );
   const more = mark.events.length - shown.length;
   return more > 0 ? [...shown, h("div", "quiet", `and ${more} more`)] : shown;
 }

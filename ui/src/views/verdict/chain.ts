@@ -63,7 +63,11 @@ function arrow(diagnosis: Diagnosis, cause: string, effect: string, actions: Cha
       {
         class: `arrow ${sure < 0.4 ? "weak" : ""}`,
         title: `Why the one leads to the other (${confidenceWord(sure)})`,
-        attrs: { type: "button", "data-link": String(index), "aria-label": `${cause} leads to ${effect}: ${confidenceWord(sure)}` },
+        attrs: {
+          type: "button",
+          "data-link": String(index),
+          "aria-label": `${cause} leads to ${effect}: ${confidenceWord(sure)}`,
+        },
         on: { click: () => actions.link(link, index) },
       },
       h("span", "how-sure", percent(sure)),

@@ -23,7 +23,12 @@ export function findingDetail(context: Context, diagnosis: Diagnosis, finding: F
       go: (at) => look(context, [at, at], finding),
     }),
     causes.length > 0 &&
-      h("details", {}, h("summary", {}, "Why the one before leads to it"), ...causes.map((link) => linkEvidence(context, link))),
+      h(
+        "details",
+        {},
+        h("summary", {}, "Why the one before leads to it"),
+        ...causes.map((link) => linkEvidence(context, link)),
+      ),
     remedyList([finding]),
   );
 }

@@ -7,9 +7,7 @@ import { REMEDIES } from "./words";
 
 export function remedyList(findings: Finding[], kinds = REMEDIES.map(([kind]) => kind)): HTMLElement {
   const groups = REMEDIES.filter(([kind]) => kinds.includes(kind)).map(([kind, heading]) => {
-    const remedies = distinct(findings.flatMap((finding) => finding.remedies)).filter(
-      (remedy) => remedy.kind === kind,
-    );
+    const remedies = distinct(findings.flatMap((finding) => finding.remedies)).filter((remedy) => remedy.kind === kind);
     return remedies.length > 0 && h("div", "remedies", h("h4", {}, heading), ...remedies.map(remedyItem));
   });
   return h("div", "remedy-groups", ...groups);
@@ -21,11 +19,22 @@ export function nextStep(findings: Finding[]): HTMLElement | null {
   const next = all.find((remedy) => remedy.kind === "stop") ?? all.find((remedy) => remedy.kind === "clean-up");
   if (!next) return null;
   const heading = REMEDIES.find(([kind]) => kind === next.kind)?.[1] ?? "";
-  return h("div", "next-step", h("strong", {}, `${heading}:`), h("span", {}, next.text), commandLine(next.command ?? ""));
+  return h(
+    "div",
+    "next-step",
+    h("strong", {}, `${heading}:`),
+    h("span", {}, next.text),
+    commandLine(next.command ?? ""),
+  );
 }
 
 function commandLine(command: string): HTMLElement {
-  return h("span", "command", h("code", {}, command), copyButton(() => command));
+  return h(
+    "span",
+    "command",
+    h("code", {}, command),
+    copyButton(() => command),
+  );
 }
 
 export function distinct(remedies: Remedy[]): Remedy[] {
@@ -40,10 +49,5 @@ export function distinct(remedies: Remedy[]): Remedy[] {
 
 function remedyItem(remedy: Remedy): HTMLElement {
   const { command } = remedy;
-  return h(
-    "div",
-    "remedy",
-    h("p", {}, remedy.text),
-    command !== null && commandLine(command),
-  );
+  return h("div", "remedy", h("p", {}, remedy.text), command !== null && commandLine(command));
 }

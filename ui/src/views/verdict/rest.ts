@@ -85,4 +85,3 @@ export function nodeFacts(diagnosis: Diagnosis): HTMLElement | null {
 export function fold(title: string, body: HTMLElement, open = false): HTMLElement {
   return h("details", { class: "fold", attrs: { open } }, h("summary", {}, title), body);
 }
-

@@ -33,7 +33,10 @@ export class Verdict implements View {
   open(): void {
     this.#tell(null);
     if (this.context.source.kind === "profile") {
-      replace(this.element, notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."));
+      replace(
+        this.element,
+        notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."),
+      );
       return;
     }
     replace(this.element, notice("busy", "Judging…", "What was recorded is read and judged; that may take seconds."));
@@ -47,11 +50,16 @@ export class Verdict implements View {
   async #load(loud: boolean): Promise<void> {
     try {
       const diagnosis = await this.context.client.diagnosis(this.context.source.id, this.#latest.next());
+      // Judged again to the same end: what is unfolded stays so.
+      if (!loud && JSON.stringify(diagnosis) === JSON.stringify(this.#diagnosis)) return;
       this.#tell(diagnosis);
       this.#draw(diagnosis);
     } catch (error) {
       if (isAborted(error) || !loud) return;
-      replace(this.element, errorNotice(error, () => this.open()));
+      replace(
+        this.element,
+        errorNotice(error, () => this.open()),
+      );
     }
   }
 
@@ -63,6 +71,7 @@ export class Verdict implements View {
   #draw(diagnosis: Diagnosis): void {
     const { verdict } = diagnosis;
     const state = STATES[verdict.state] ?? { word: verdict.state, sign: "?" };
+    const unfolded = this.#unfolded();
     const others = verdict.chains.slice(1).map((ids) => chain(diagnosis, ids, this.#actions));
     replace(
       this.element,
@@ -72,7 +81,12 @@ export class Verdict implements View {
         h(
           "p",
           "state-line",
-          h("span", `state ${verdict.state}`, h("span", { attrs: { "aria-hidden": "true" } }, state.sign), ` ${state.word}`),
+          h(
+            "span",
+            `state ${verdict.state}`,
+            h("span", { attrs: { "aria-hidden": "true" } }, state.sign),
+            ` ${state.word}`,
+          ),
           verdict.confidence !== null && meter(verdict.confidence),
         ),
         h("h1", {}, ...headline(verdict.headline)),
@@ -82,7 +96,14 @@ export class Verdict implements View {
       this.#detail,
       this.#below(diagnosis, others),
     );
+    for (const [name, fold] of folds(this.element)) fold.open ||= unfolded.has(name);
     this.#mark();
+  }
+
+  /** What the reader has opened stays open when a live node is judged again. */
+  #unfolded(): Set<string> {
+    const open = folds(this.element).filter(([, fold]) => fold.open);
+    return new Set(open.map(([name]) => name));
   }
 
   #below(diagnosis: Diagnosis, others: HTMLElement[]): HTMLElement {
@@ -135,6 +156,14 @@ export class Verdict implements View {
   }
 }
 
+/** Folds by their titles, without the numbers in them. */
+function folds(element: HTMLElement): [string, HTMLDetailsElement][] {
+  return [...element.querySelectorAll<HTMLDetailsElement>(".below > details")].map((fold) => [
+    (fold.querySelector("summary")?.textContent ?? "").replace(/ \(\d+\)$/, ""),
+    fold,
+  ]);
+}
+
 /** Findings chain by chain, gravest first, each once. */
 function inOrder(diagnosis: Diagnosis): Finding[] {
   return [...new Set(diagnosis.verdict.chains.flat())]
@@ -150,5 +179,7 @@ function tellingOf(seen: Range[]): Range {
 /** A headline is a few clauses; the first is the cause and the one to read. */
 function headline(text: string): HTMLElement[] {
   const clauses = text.split("; ");
-  return clauses.map((clause, i) => h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")));
+  return clauses.map((clause, i) =>
+    h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")),
+  );
 }

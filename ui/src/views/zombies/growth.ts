@@ -18,7 +18,6 @@ export function growthChart(context: Context, zombies: Zombies): HTMLElement {
   const place = h("div", "canvas-place", canvas);
   const draw = () => place.clientWidth > 0 && drawGrowth(canvas, place.clientWidth, context, zombies);
   new ResizeObserver(draw).observe(place);
-  context.theme.subscribe(() => place.isConnected && draw());
   return h("figure", "growth", h("figcaption", {}, words), place);
 }
 
@@ -67,7 +66,14 @@ function line(
   if (end) pen.fillText(name, (end as [number, number])[0] + 6, (end as [number, number])[1] + 4);
 }
 
-function ends(pen: CanvasRenderingContext2D, colour: string, clock: Clock, from: number, to: number, width: number): void {
+function ends(
+  pen: CanvasRenderingContext2D,
+  colour: string,
+  clock: Clock,
+  from: number,
+  to: number,
+  width: number,
+): void {
   pen.fillStyle = colour;
   pen.fillText(moment(from, clock, 1_000_000), EDGE.left, HEIGHT - 5);
   const text = moment(to, clock, 1_000_000);

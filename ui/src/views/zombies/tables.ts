@@ -39,7 +39,8 @@ const PINS: ["file" | "shmem" | "anon" | "other", string][] = [
 function pins(origin: Origin): HTMLElement {
   const known = PINS.map(([kind, words]) => ({ kind, words, value: origin.pins[kind] })).filter(({ value }) => value);
   const total = known.reduce((sum, { value }) => sum + (value ?? 0), 0);
-  if (total === 0) return h("span", "quiet", origin.without_pin ? `${count(origin.without_pin)} without a page` : "not seen");
+  if (total === 0)
+    return h("span", "quiet", origin.without_pin ? `${count(origin.without_pin)} without a page` : "not seen");
   const parts = known.map(({ kind, value }) => {
     const part = h("span", `pin ${kind}`);
     place(part, { "flex-grow": String((value ?? 0) / total) });
@@ -73,13 +74,15 @@ export function fileTable(zombies: Zombies): HTMLElement {
 
 export function readTable(zombies: Zombies): HTMLElement {
   const time = (ns: number | null) => (ns === null ? "not seen" : length(ns / 1000));
-  const rows = zombies.reads.slice(-20).map((read) => [
-    read.file === null ? "" : h("code", {}, read.file),
-    number(read.dying),
-    time(read.root_ns),
-    time(read.leaf_ns),
-    h("span", {}, time(read.ancestor_ns), read.ancestor !== null && h("code", "source", read.ancestor)),
-  ]);
+  const rows = zombies.reads
+    .slice(-20)
+    .map((read) => [
+      read.file === null ? "" : h("code", {}, read.file),
+      number(read.dying),
+      time(read.root_ns),
+      time(read.leaf_ns),
+      h("span", {}, time(read.ancestor_ns), read.ancestor !== null && h("code", "source", read.ancestor)),
+    ]);
   return table(["File read", "Dying then", "At the root", "At a leaf", "Above the dying"], rows);
 }
 

@@ -25,7 +25,10 @@ export class ZombiesView implements View {
   #stale = true;
 
   constructor(private context: Context) {
-    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(this.element);
+    new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(
+      this.element,
+    );
+    context.theme.subscribe(() => this.#zombies && this.#draw(this.#zombies));
     context.store.subscribe((_, changed) => {
       if (changed.has("zombiesBy") && this.#zombies) this.#draw(this.#zombies);
     });
@@ -34,7 +37,11 @@ export class ZombiesView implements View {
   open(): void {
     this.#zombies = null;
     if (this.context.source.kind === "profile") {
-      replace(this.element, h("h2", {}, "Zombies"), notice("empty", "A profile knows no cgroups", "Open a recording: `sexton record -o BUNDLE`."));
+      replace(
+        this.element,
+        h("h2", {}, "Zombies"),
+        notice("empty", "A profile knows no cgroups", "Open a recording: `sexton record -o BUNDLE`."),
+      );
       return;
     }
     replace(this.element, h("h2", {}, "Zombies"), notice("busy", "Reading the census…"));
@@ -56,24 +63,55 @@ export class ZombiesView implements View {
     if (source.kind === "profile") return;
     this.#stale = false;
     try {
-      this.#zombies = await client.zombies(source.id, this.#latest.next());
-      this.#draw(this.#zombies);
+      const zombies = await client.zombies(source.id, this.#latest.next());
+      // Nothing new: what is open or selected in the tables stays so.
+      if (JSON.stringify(zombies) === JSON.stringify(this.#zombies)) return;
+      this.#zombies = zombies;
+      this.#draw(zombies);
     } catch (error) {
-      if (!isAborted(error)) replace(this.element, h("h2", {}, "Zombies"), errorNotice(error, () => this.open()));
+      if (!isAborted(error))
+        replace(
+          this.element,
+          h("h2", {}, "Zombies"),
+          errorNotice(error, () => this.open()),
+        );
     }
   }
 
   #draw(zombies: Zombies): void {
-    const heading = h("div", "bar-line", h("h2", {}, "Zombies"), h("span", "quiet", "memory cgroups that are gone but which the kernel still holds"));
+    const heading = h(
+      "div",
+      "bar-line",
+      h("h2", {}, "Zombies"),
+      h("span", "quiet", "memory cgroups that are gone but which the kernel still holds"),
+    );
     if (zombies.at === null) {
-      const why = zombies.gaps.map((gap) => `${gap.text ?? gap.why}${gap.remedy ? ` To see it: ${gap.remedy}` : ""}`).join(" ");
-      replace(this.element, heading, notice("blind", "No census was taken", why || "The recording may be too short: the census is taken every 30 s."));
+      const why = zombies.gaps
+        .map((gap) => `${gap.text ?? gap.why}${gap.remedy ? ` To see it: ${gap.remedy}` : ""}`)
+        .join(" ");
+      replace(
+        this.element,
+        heading,
+        notice(
+          "blind",
+          "No census was taken",
+          why || "The recording may be too short: the census is taken every 30 s.",
+        ),
+      );
       return;
     }
     const { zombiesBy } = this.context.state;
     const shown = BYS.find(([by]) => by === zombiesBy) ?? BYS[0];
     const tabs = BYS.map(([by, words]) =>
-      h("button", { class: "small", attrs: { type: "button", "aria-pressed": String(by === shown[0]) }, on: { click: () => this.context.store.set({ zombiesBy: by }) } }, words),
+      h(
+        "button",
+        {
+          class: "small",
+          attrs: { type: "button", "aria-pressed": String(by === shown[0]) },
+          on: { click: () => this.context.store.set({ zombiesBy: by }) },
+        },
+        words,
+      ),
     );
     replace(
       this.element,
@@ -82,7 +120,8 @@ export class ZombiesView implements View {
       zombies.growth.at.length > 1 && growthChart(this.context, zombies),
       h("div", { class: "toggle", attrs: { role: "group", "aria-label": "List them" } }, ...tabs),
       shown[2](zombies),
-      zombies.reads.length > 0 && h("details", "fold", h("summary", {}, "What one read of a statistics file cost"), readTable(zombies)),
+      zombies.reads.length > 0 &&
+        h("details", "fold", h("summary", {}, "What one read of a statistics file cost"), readTable(zombies)),
       zombies.gaps.length > 0 && gaps(zombies),
     );
   }
@@ -104,6 +143,8 @@ function figures(context: Context, zombies: Zombies): HTMLElement {
 }
 
 function gaps(zombies: Zombies): HTMLElement {
-  const items = zombies.gaps.map((gap) => h("li", {}, gap.text ?? gap.why, gap.remedy !== null && h("span", "source", `to see it: ${gap.remedy}`)));
+  const items = zombies.gaps.map((gap) =>
+    h("li", {}, gap.text ?? gap.why, gap.remedy !== null && h("span", "source", `to see it: ${gap.remedy}`)),
+  );
   return h("details", "fold", h("summary", {}, `Not seen (${items.length})`), h("ul", "plain", ...items));
 }
