@@ -1,5 +1,5 @@
 //! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
-//! what decodes pprof files and checks JSON against a schema.
+//! what decodes pprof files, checks JSON against a schema, and reads YAML and kickstart files.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,10 +8,18 @@ use anyhow::{Result, ensure};
 
 use crate::{command, workspace};
 
-const PACKAGES: &[&str] = &["duckdb", "jsonschema", "pandas", "protobuf", "pyarrow"];
+const PACKAGES: &[&str] = &[
+    "duckdb",
+    "jsonschema",
+    "pandas",
+    "protobuf",
+    "pyarrow",
+    "pykickstart",
+    "pyyaml",
+];
 
 /// What these packages are called when they are used.
-const MODULES: &str = "duckdb, jsonschema, pandas, google.protobuf, pyarrow";
+const MODULES: &str = "duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, yaml";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.

@@ -251,7 +251,7 @@ fn wrong_use_is_told() {
 }
 
 /// A folder that `cargo xtask test setup` prepares.
-fn prepared(name: &str) -> PathBuf {
+pub fn prepared(name: &str) -> PathBuf {
     let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or(tree, PathBuf::from);
     let path = target.join(name);
