@@ -30,7 +30,7 @@ const PACKAGES: &str = "systemd systemd-sysv dbus udev openssh-server cron rsysl
     ufw nftables conntrackd cloud-init smartmontools avahi-daemon bluez network-manager \
     wpasupplicant keepalived haproxy redis-server fail2ban dnsmasq uuid-runtime squashfs-tools \
     lxc ifupdown nvme-cli irqbalance rng-tools5 prometheus-node-exporter hyperv-daemons \
-    memcached rsync x11-common";
+    memcached rpm rsync x11-common";
 
 /// What dpkg need not unpack and scripts need not do: no unit depends on it.
 const THRIFT: &[&str] = &[

@@ -1,6 +1,6 @@
 //! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
-//! what decodes pprof files, checks JSON against a schema, and asks a server all sorts of
-//! things that its OpenAPI document allows or forbids.
+//! what decodes pprof files, checks JSON against a schema, reads YAML and kickstart files,
+//! and asks a server all sorts of things that its OpenAPI document allows or forbids.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,11 +15,14 @@ const PACKAGES: &[&str] = &[
     "pandas",
     "protobuf",
     "pyarrow",
+    "pykickstart",
+    "pyyaml",
     "schemathesis",
 ];
 
 /// What these packages are called when they are used.
-const MODULES: &str = "duckdb, jsonschema, pandas, google.protobuf, pyarrow, schemathesis";
+const MODULES: &str =
+    "duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, schemathesis, yaml";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.

@@ -43,7 +43,8 @@ fn open(bytes: &Shared, _gaps: &mut Gaps, _depth: usize) -> Result<Opened, Image
             }
         }
         Err(error) => {
-            let _ = say.send(Err(error.to_string()));
+            let is_incompatible = matches!(error, Ext4Error::Incompatible(_));
+            let _ = say.send(Err((is_incompatible, error.to_string())));
         }
     };
     std::thread::Builder::new()
@@ -52,8 +53,50 @@ fn open(bytes: &Shared, _gaps: &mut Gaps, _depth: usize) -> Result<Opened, Image
         .map_err(|error| ImageError::damaged(NAME, error))?;
     match loaded.recv() {
         Ok(Ok(())) => Ok((Box::new(Ext4Root(Mutex::new(questions))), NAME.into())),
-        Ok(Err(what)) => Err(ImageError::damaged(NAME, what)),
+        Ok(Err((true, what))) => Err(unread(bytes, &what)),
+        Ok(Err((false, what))) => Err(ImageError::damaged(NAME, what)),
         Err(_) => Err(ImageError::damaged(NAME, "it is damaged beyond reading")),
+    }
+}
+
+/// Features that the reader lacks, by their bit and their name in `mke2fs -O`.
+///
+/// From the kernel's Documentation/filesystems/ext4/super.rst.
+const UNREAD: &[(u32, &str)] = &[
+    (0x1, "compression"),
+    (0x8, "journal_dev"),
+    (0x10, "meta_bg"),
+    (0x400, "ea_inode"),
+    (0x1000, "dirdata"),
+    (0x4000, "large_dir"),
+    (0x8000, "inline_data"),
+    (0x20000, "casefold"),
+];
+
+/// What the reader refuses, in words that can be acted upon.
+fn unread(bytes: &Shared, what: &str) -> ImageError {
+    let mut features = [0; 4];
+    // Of the superblock, which begins at 1,024.
+    let read = bytes.read_exact_at(1024 + 0x60, &mut features);
+    let features = read.map_or(0, |()| u32::from_le_bytes(features));
+    let named: Vec<&str> = UNREAD
+        .iter()
+        .filter(|(bit, _)| features & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
+    if what.contains("journal") {
+        return ImageError::Unread {
+            what: "an ext4 filesystem that was not unmounted, with a journal of another kind"
+                .into(),
+            remedy: "run e2fsck -fy on a copy, and give that",
+        };
+    }
+    ImageError::Unread {
+        what: match named.is_empty() {
+            true => format!("an ext4 filesystem with unknown features ({what})"),
+            false => format!("an ext4 filesystem with {}", named.join(", ")),
+        },
+        remedy: "mount it read-only and give the folder",
     }
 }
 

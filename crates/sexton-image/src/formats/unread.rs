@@ -22,6 +22,11 @@ const KNOWN: &[Known] = &[
     ("a VMDK disk", 0, b"KDMV", CONVERT),
     ("a VHDX disk", 0, b"vhdxfile", CONVERT),
     ("a VHD disk", 0, b"conectix", CONVERT),
+    ("a VMDK disk", 0, b"# Disk DescriptorFile", CONVERT),
+    ("a VDI disk", 64, b"\x7f\x10\xda\xbe", CONVERT),
+    ("a QED disk", 0, b"QED\0", CONVERT),
+    ("a Parallels disk", 0, b"WithoutFreeSpace", CONVERT),
+    ("a Parallels disk", 0, b"WithouFreSpacExt", CONVERT),
     (
         "a FAT filesystem",
         54,

@@ -167,6 +167,41 @@ fn a_tar_that_breaks_off_is_read_as_far_as_it_goes() {
 
 /// Every byte in turn is made wrong in the parts that say where things are; what comes
 /// out is an answer or an error.
+/// What cannot be read is named, with what to do instead.
+#[test]
+fn what_is_not_read_is_named() {
+    let shelf = Shelf::new();
+    fs::create_dir_all(shelf.root().join("etc")).expect("made");
+    let check = |program: &str, arguments: &[&str], expected: &str| {
+        run(program, arguments, &shelf.path(""));
+        let error = sexton_image::open(&shelf.path("image")).expect_err("it is not read");
+        let said = error.to_string();
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        fs::remove_file(shelf.path("image")).expect("removed");
+    };
+    for feature in [
+        "inline_data",
+        "meta_bg,^resize_inode",
+        "ea_inode",
+        "casefold",
+    ] {
+        let name = feature.split(',').next().expect("a name");
+        let ext4 = [
+            "-q", "-F", "-t", "ext4", "-O", feature, "-d", "root", "image", "8M",
+        ];
+        check(
+            "mke2fs",
+            &ext4,
+            &format!("an ext4 filesystem with {name}, which"),
+        );
+    }
+    fs::write(shelf.path("raw"), "not much").expect("written");
+    for format in ["vdi", "vmdk", "vhdx", "qed", "parallels"] {
+        let convert = ["convert", "-O", format, "raw", "image"];
+        check("qemu-img", &convert, "qemu-img convert -O qcow2");
+    }
+}
+
 #[test]
 fn damage_is_an_error_and_not_a_crash() {
     let shelf = Shelf::new();

@@ -164,7 +164,7 @@ fn ansible(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
             .try_for_each(|unit| writeln!(out, "      disable {unit}"))?;
         writeln!(
             out,
-            "- name: Mask units of no use\n  ansible.builtin.systemd_service:\n    name: \"{{{{ item }}}}\"\n    enabled: false\n    masked: true\n  loop:"
+            "- name: Mask units of no use\n  ansible.builtin.systemd:\n    name: \"{{{{ item }}}}\"\n    enabled: false\n    masked: true\n  loop:"
         )?;
         masked
             .iter()
@@ -187,11 +187,14 @@ fn ansible(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
 }
 
 fn cloud_init(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
+    let commands = commands(steps);
+    // A key without a value is no list, and cloud-init refuses the file.
+    let none = if commands.is_empty() { " []" } else { "" };
     writeln!(
         out,
-        "#cloud-config\n# Written by sexton image fix.\nbootcmd:"
+        "#cloud-config\n# Written by sexton image fix.\nbootcmd:{none}"
     )?;
-    for command in commands(steps) {
+    for command in commands {
         // A single-quoted scalar of YAML; a quote in it is written twice.
         writeln!(out, "  - '{}'", command.replace('\'', "''"))?;
     }

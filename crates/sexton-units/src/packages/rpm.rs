@@ -67,6 +67,12 @@ pub(super) fn read(tree: &mut Tree<'_>, found: &mut Found) -> bool {
                 };
                 reader(&database, &mut |header| take(header, found, &mut files))
             };
+            // What SQLite has written down but not yet put into the database.
+            let unmerged = path.with_file_name(format!("{name}-wal"));
+            if tree.meta(&unmerged).is_some_and(|meta| meta.size_bytes > 0) {
+                let what = "holds changes to the packages that are not read";
+                tree.gap(&unmerged, &std::io::Error::other(what));
+            }
             if let Err(why) = result {
                 tree.gap(
                     &path,

@@ -3,3 +3,4 @@
 mod corners;
 mod owners;
 mod roots;
+mod rpm;

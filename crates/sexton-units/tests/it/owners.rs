@@ -145,7 +145,7 @@ fn check_database(name: &str, content: &[u8]) {
     }
 }
 
-/// The database of SUSE, by its layout: Debian's rpm cannot write it.
+/// The database of SUSE, by its layout; `rpm.rs` has one that rpm wrote.
 #[test]
 fn a_database_of_slots() {
     let word = |n: u32| n.to_le_bytes();
@@ -166,7 +166,7 @@ fn a_database_of_slots() {
     check_database("Packages.db", &content);
 }
 
-/// The database of RHEL 8 and before, by its layout.
+/// The database of RHEL 8 and before, by its layout; `rpm.rs` has one that rpm wrote.
 #[test]
 fn a_database_of_hashes() {
     let mut content = vec![0; 4096 * 3];

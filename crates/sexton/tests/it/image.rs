@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::command::{sexton, stderr, stdout};
 
+mod examples;
 mod hostile;
 mod killed;
 mod pipelines;
@@ -90,6 +91,13 @@ fn unit<'a>(audit: &'a Value, name: &str) -> &'a Value {
         .iter()
         .find(|unit| unit["name"] == name)
         .expect("the unit")
+}
+
+fn example(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]

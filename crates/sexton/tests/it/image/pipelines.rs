@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{founding, run, systemctl_state, text};
+use super::{example, founding, run, systemctl_state, text};
 use crate::command::{sexton, stderr, stdout};
 
 #[test]
@@ -112,13 +112,6 @@ fn bake_steps_turn_it_off() {
     );
 }
 
-fn example(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples")
-        .join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// Runs a step of an example in a folder, with this sexton as `sexton`.
 fn step(folder: &Path, script: &str) -> Option<i32> {
     let program = Path::new(crate::command::SEXTON)
@@ -177,8 +170,8 @@ fn the_example_for_github_actions_refuses_the_image() {
     assert_eq!(step(place.path(), &script.join("\n")), Some(0));
 }
 
-/// The last step of the Packer example, on the file that it would ship, and the policy of
-/// the Dockerfile example. Packer and Docker themselves are not run here.
+/// The last step of the Packer example, on the file that it would ship. What it runs inside
+/// the machine is run on a real root, in `examples.rs`.
 #[test]
 fn the_example_for_packer_refuses_the_image() {
     let (place, root) = founding();
@@ -204,8 +197,48 @@ fn the_example_for_packer_refuses_the_image() {
         .arg(place.path().join("output-node/packer-node"))
         .arg("8M"));
     assert_eq!(step(place.path(), &script), Some(1));
-    assert!(
-        example("dockerfile/Dockerfile")
-            .contains("RUN /gate/sexton image verify / --policy /gate/policy.toml\n")
+}
+
+/// What each format is for reads what is written for it.
+#[test]
+fn bake_steps_are_what_their_readers_take() {
+    let (place, root) = founding();
+    // One that is bounded and not masked: nobody knows it, and it cannot start.
+    super::write(
+        root.join("usr/lib/systemd/system/gone.service"),
+        "[Service]\nExecStart=/usr/bin/gone\nRestart=always\nRestartSec=5\n",
     );
+    std::os::unix::fs::symlink(
+        "/usr/lib/systemd/system/gone.service",
+        root.join("etc/systemd/system/multi-user.target.wants/gone.service"),
+    )
+    .expect("linked");
+    let written = |format: &str| {
+        let text_of = stdout(&sexton(&["image", "fix", text(&root), "--write", format]));
+        let path = place.path().join(format);
+        fs::write(&path, &text_of).expect("written");
+        (path, text_of)
+    };
+    run(Command::new("sh").arg("-n").arg(written("shell").0));
+    let dockerfile = written("dockerfile").1;
+    let step = dockerfile.split_once("RUN ").expect("a step").1;
+    run(Command::new("sh").args(["-n", "-c", step]));
+    let python = crate::profile::prepared("python/bin/python");
+    let read = "import sys, yaml\n\
+        tasks = yaml.safe_load(open(sys.argv[1]))\n\
+        assert [task['name'] for task in tasks][1] == 'Mask units of no use', tasks\n\
+        assert tasks[1]['loop'] == ['ecs.service'], tasks\n\
+        boot = yaml.safe_load(open(sys.argv[2]))\n\
+        assert all(isinstance(line, str) for line in boot['bootcmd']), boot\n\
+        from pykickstart.parser import KickstartParser\n\
+        from pykickstart.version import makeVersion\n\
+        parser = KickstartParser(makeVersion('RHEL9'))\n\
+        parser.readKickstart(sys.argv[3])\n\
+        assert parser.handler.services.disabled == ['ecs'], parser.handler.services\n\
+        assert len(parser.handler.scripts) == 1\n";
+    run(Command::new(python)
+        .args(["-c", read])
+        .arg(written("ansible").0)
+        .arg(written("cloud-init").0)
+        .arg(written("kickstart").0));
 }
