@@ -186,8 +186,7 @@ impl Stopwatch {
     fn start(&self, limit: Duration) {
         let limit_ns = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.limit_ns.store(limit_ns, Ordering::Relaxed);
-        self.since_ns
-            .store(clock::now().as_ns(), Ordering::Release);
+        self.since_ns.store(clock::now().as_ns(), Ordering::Release);
     }
 
     fn stop(&self) {
