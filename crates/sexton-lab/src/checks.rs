@@ -80,6 +80,7 @@ pub fn checks(scenario: &Scenario, machine: Machine, outcome: &Outcome) -> Vec<C
         check("chain", chain(expect, machine, outcome)),
         check("nobody else is accused", others(expect, machine, outcome)),
         check("within a minute", in_time(outcome)),
+        check("its recording says the same", succeeded(outcome, "replay")),
     ];
     if let Some(fix) = &scenario.fix {
         checks.extend(of_fix(fix, expect, machine, outcome));
@@ -286,6 +287,7 @@ mod tests {
             ("code", code.to_string()),
             ("seconds", "100.0 121.5".to_owned()),
             ("happened", "0".to_owned()),
+            ("replay", "0".to_owned()),
         ] {
             fs::write(folder.join(name), text).expect("written");
         }

@@ -1,5 +1,6 @@
-//! The founding incident, and a node that is only busy: a real systemd, a real Docker, and
-//! the program as users run it, from a cold start.
+//! Makers that no signature knows, timers and the gate: a real systemd, a real Docker, and the
+//! program as users run it, from a cold start. The founding incident itself, and nodes that are
+//! only busy, are scenarios of the lab.
 
 use serde_json::Value;
 use sexton_kernel_tests::require::{Need, require};
@@ -78,66 +79,6 @@ fn check(judged: &Judged, root: &str, image: &str) {
         );
     }
     assert_eq!(judged.found("CTR").len(), 1, "{all:#}");
-}
-
-#[test]
-#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
-fn an_agent_that_systemd_restarts_is_the_root() {
-    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
-    let unit = (
-        "ecs.service",
-        "[Unit]\nRequires=docker.service\nAfter=docker.service\nStartLimitIntervalSec=0\n\
-         [Service]\nRestart=on-failure\nRestartSec=100ms\n\
-         ExecStartPre=-/usr/bin/docker rm -f ecs-agent\n\
-         ExecStart=/usr/bin/docker run --rm --name ecs-agent --net=host -v /run/ecs:/log \
-         amazon/amazon-ecs-agent:latest\n[Install]\nWantedBy=multi-user.target\n",
-    );
-    let judged = run(
-        unit,
-        IMAGE,
-        r#"
-        await sh -c 'test $(systemctl show --value -p NRestarts ecs.service) -ge 23'
-        judge
-        cp -a /job/bundle /run/bundle
-        chmod -R a+rX /run/bundle /job/sexton
-        cp /job/sexton /run/sexton
-        setpriv --reuid=65534 --regid=65534 --clear-groups \
-            /run/sexton diagnose --from /run/bundle --json > again || true
-        "#,
-    );
-    check(&judged, "UNIT001:ecs.service", IMAGE);
-    let told = judged.evidence("UNIT001:ecs.service");
-    assert!(told.contains("it exited with 5"), "{told}");
-    assert!(!told.contains("success"), "{told}");
-    let read = |file| judged.systemd.read(file).expect("judged twice");
-    assert!(
-        read("again") == read("verdict"),
-        "nobody reads it otherwise"
-    );
-}
-
-#[test]
-#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
-fn an_agent_that_its_own_supervisor_restarts_is_the_root() {
-    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
-    let unit = (
-        "ecs.service",
-        "[Unit]\nRequires=docker.service\nAfter=docker.service\n\
-         [Service]\nRestart=on-failure\nRestartSec=10s\nExecStart=/bin/sh -c \"while :; do \
-         docker rm -f ecs-agent; docker run --rm --name ecs-agent --net=host -v /run/ecs:/log \
-         amazon/amazon-ecs-agent:latest; sleep 0.7; done\"\n[Install]\nWantedBy=multi-user.target\n",
-    );
-    let judged = run(
-        unit,
-        IMAGE,
-        r#"
-        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 100000'
-        judge
-        systemctl show --value -p NRestarts ecs.service > restarts
-        "#,
-    );
-    assert_eq!(judged.number("restarts"), 0);
-    check(&judged, "UNIT002:ecs.service", IMAGE);
 }
 
 /// No signature knows the unit, its image or its names: only the clients lead there.
@@ -259,53 +200,4 @@ fn the_gate_refuses_a_node_that_carries_the_founding_unit() {
     let why = after["checks"][0]["why"].to_string();
     assert!(why.contains("kubernetes-node"), "{why}");
     assert_eq!(systemd.read("gate.code").expect("it failed").trim(), "1");
-}
-
-/// User load on all cores, 300 live cgroups, and a burst of 200 whose files are deleted.
-/// The kernel's log is this machine's own: without it nobody could say that all is well.
-const BUSY: &str = r#"
-mknod /dev/kmsg c 1 11
-memory=/sys/fs/cgroup/memory
-test -d $memory || memory=/sys/fs/cgroup
-pids=
-for i in $(seq $(nproc)); do nice -n 19 sh -c 'while :; do :; done' & pids="$pids $!"; done
-mkdir $memory/live $memory/burst /job/burst
-for i in $(seq 300); do
-    mkdir $memory/live/$i
-    sleep 1000 &
-    echo $! > $memory/live/$i/cgroup.procs
-    pids="$pids $!"
-done
-burst() {
-    for i in $(seq 200); do
-        mkdir $memory/burst/$i
-        sh -c 'echo 0 > "$1/cgroup.procs"; head -c 4096 /dev/zero > "$2"' run \
-            $memory/burst/$i /job/burst/$i
-        rmdir $memory/burst/$i
-    done
-    rm -r /job/burst
-}
-(sleep 3; burst) &
-pids="$pids $!"
-judge
-test -d /job/burst && echo 0 > drained || echo 1 > drained
-kill $pids 2> /dev/null || true
-"#;
-
-#[test]
-#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
-fn a_node_that_is_only_busy_accuses_nobody() {
-    needs();
-    let judged = Judged::of(&[], BUSY).expect("a run");
-    let all = &judged.verdict;
-    assert_eq!(judged.number("drained"), 1, "the burst was over");
-    let exit = match judged.state() {
-        "healthy" => 0,
-        "symptoms-only" => 1,
-        _ => panic!("{all:#}"),
-    };
-    assert_eq!(judged.number("code"), exit, "{all:#}");
-    for code in ["UNIT", "CTR", "MCG"] {
-        assert_eq!(judged.found(code), Vec::<&str>::new(), "{all:#}");
-    }
 }

@@ -141,6 +141,20 @@ judge() {
     echo $code > out/code
     echo "$before $after" > out/seconds
     ./sexton diagnose --from out/bundle $policy > out/verdict.txt 2>&1 || true
+    replay
+}
+
+# replay: whether the recording alone, read by nobody in particular, says the same.
+replay() {
+    cp -r out/bundle /run/bundle
+    cp sexton /run/sexton
+    chmod -R a+rX /run/bundle /run/sexton
+    setpriv --reuid=65534 --regid=65534 --clear-groups \
+        /run/sexton diagnose --from /run/bundle --json $policy > replay.json 2> out/replay.txt || true
+    code=0
+    cmp replay.json out/verdict.json >> out/replay.txt 2>&1 || code=$?
+    echo $code > out/replay
+    rm -r /run/bundle /run/sexton
 }
 
 # holds NAME: whether the shell on standard input does.
