@@ -223,7 +223,7 @@ fn bake_steps_are_what_their_readers_take() {
     let dockerfile = written("dockerfile").1;
     let step = dockerfile.split_once("RUN ").expect("a step").1;
     run(Command::new("sh").args(["-n", "-c", step]));
-    let python = crate::profile::prepared("python/bin/python");
+    let python = crate::profile::prepared("python", "python/bin/python");
     let read = "import sys, yaml\n\
         tasks = yaml.safe_load(open(sys.argv[1]))\n\
         assert [task['name'] for task in tasks][1] == 'Mask units of no use', tasks\n\
