@@ -231,7 +231,7 @@ fn written(bytes: &dyn Bytes, entry: u64) -> io::Result<Written> {
 
 /// The first bytes of an object of a type.
 fn object(bytes: &dyn Bytes, offset: u64, kind: u8, len: usize) -> io::Result<Vec<u8>> {
-    if offset < OBJECT_BYTES || offset % 8 != 0 {
+    if offset < OBJECT_BYTES || !offset.is_multiple_of(8) {
         return Err(malformed("an object is where none can be"));
     }
     let head = bytes.at(offset, len)?;
