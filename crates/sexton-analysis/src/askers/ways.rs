@@ -148,8 +148,8 @@ impl Sign {
             }
             Step::Writes => {
                 let text = format!(
-                    "by its log: {unit} wrote to the journal at 80 % of them at least, no other \
-                     unit did, and it is silent for half of the time at least"
+                    "by its log: {unit} wrote to the journal in step with them, at each or once \
+                     or twice between each and the next, and no other unit did"
                 );
                 let mut sign = Self::new(Way::Writes, "journal: entries", text);
                 sign.missing = Some("whether it asks for them or only follows them");

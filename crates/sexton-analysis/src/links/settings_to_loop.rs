@@ -8,88 +8,57 @@ use sexton_model::finding::{Confidence, Evidence, Finding};
 use super::{LinkRule, Meeting};
 use crate::case::Case;
 
-/// A unit that cannot start here is restarted for ever.
-pub(super) static CANNOT_START: LinkRule = LinkRule {
-    cause: "UNIT006",
-    effect: "UNIT001",
-    meet: |_, cause, effect| {
-        same_unit(
-            cause,
-            effect,
-            Confidence::CERTAIN,
-            "it cannot start here, so each start fails",
-        )
-    },
-};
+/// A unit that cannot start here is restarted for ever, or retries inside.
+pub(super) static CANNOT_START: LinkRule = of_unit("UNIT006", "UNIT001");
+pub(super) static CANNOT_START_INSIDE: LinkRule = of_unit("UNIT006", "UNIT002");
 
 /// Settings without a limit let a loop go on.
-pub(super) static ENDLESS: LinkRule = LinkRule {
-    cause: "UNIT005",
-    effect: "UNIT001",
-    meet: |_, cause, effect| {
-        same_unit(
-            cause,
-            effect,
-            Confidence::CERTAIN,
-            "its settings let systemd restart it for ever",
-        )
-    },
-};
+pub(super) static ENDLESS: LinkRule = of_unit("UNIT005", "UNIT001");
 
-/// A unit without use here fails, and is restarted.
-pub(super) static UNWANTED: LinkRule = LinkRule {
-    cause: "UNIT004",
-    effect: "UNIT001",
-    meet: |_, cause, effect| {
-        same_unit(
-            cause,
-            effect,
-            Confidence::LIKELY,
-            "it is enabled where it has no use",
-        )
-    },
-};
-
-/// A unit without use here retries inside.
-pub(super) static UNWANTED_INSIDE: LinkRule = LinkRule {
-    cause: "UNIT004",
-    effect: "UNIT002",
-    meet: |_, cause, effect| {
-        same_unit(
-            cause,
-            effect,
-            Confidence::LIKELY,
-            "it is enabled where it has no use, and retries by itself",
-        )
-    },
-};
-
-/// What cannot work here is retried inside.
-pub(super) static CANNOT_START_INSIDE: LinkRule = LinkRule {
-    cause: "UNIT006",
-    effect: "UNIT002",
-    meet: |_, cause, effect| {
-        same_unit(
-            cause,
-            effect,
-            Confidence::LIKELY,
-            "what it needs is not here, and it retries by itself",
-        )
-    },
-};
+/// A unit without use here fails and is restarted, or retries inside.
+pub(super) static UNWANTED: LinkRule = of_unit("UNIT004", "UNIT001");
+pub(super) static UNWANTED_INSIDE: LinkRule = of_unit("UNIT004", "UNIT002");
 
 /// systemd restarts what ends, and each run churns.
 pub(super) static ENDLESS_INSIDE: LinkRule = LinkRule {
     cause: "UNIT005",
     effect: "UNIT002",
-    meet: |case, cause, effect| restarts(case, cause, effect),
+    meet: restarts,
 };
 
-fn same_unit(cause: &Finding, effect: &Finding, sure: Confidence, text: &str) -> Meeting {
-    match cause.subject == effect.subject {
-        true => Meeting::Joined(sure, vec![Evidence::speaks_for("units: settings", text)]),
-        false => Meeting::Strangers,
+const fn of_unit(cause: &'static str, effect: &'static str) -> LinkRule {
+    LinkRule {
+        cause,
+        effect,
+        meet: same_unit,
     }
+}
+
+/// What the files of a unit say leads to what it does: how surely, and how.
+fn same_unit(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+    if cause.subject != effect.subject {
+        return Meeting::Strangers;
+    }
+    let (sure, text) = match (cause.code, effect.code) {
+        ("UNIT006", "UNIT001") => (
+            Confidence::CERTAIN,
+            "it cannot start here, so each start fails",
+        ),
+        ("UNIT006", _) => (
+            Confidence::LIKELY,
+            "what it needs is not here, and it retries by itself",
+        ),
+        ("UNIT005", _) => (
+            Confidence::CERTAIN,
+            "its settings let systemd restart it for ever",
+        ),
+        (_, "UNIT001") => (Confidence::LIKELY, "it is enabled where it has no use"),
+        _ => (
+            Confidence::LIKELY,
+            "it is enabled where it has no use, and retries by itself",
+        ),
+    };
+    Meeting::Joined(sure, vec![Evidence::speaks_for("units: settings", text)])
 }
 
 /// Settings about restarts explain churn only where systemd restarts.

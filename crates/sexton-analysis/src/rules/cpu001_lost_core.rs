@@ -48,7 +48,9 @@ static PART: Threshold = Threshold {
     range: (0.1, 1.0),
     unit: Unit::Ratio,
     why: "a core whose time goes to system, irq and softirq to this part has nothing left for \
-          others; a real-time task has at most 0.95 of a core before the scheduler steps in",
+          others; a real-time task has at most 0.95 of a core before the scheduler steps in \
+          (sched_rt_runtime_us). Of two cores that compiled with a load of 25 half of all samples \
+          were below 0.2 and one in a hundred above 0.7",
 };
 
 static STRETCH: Threshold = Threshold {
@@ -57,8 +59,9 @@ static STRETCH: Threshold = Threshold {
     default: 2.0,
     range: (0.2, 3600.0),
     unit: Unit::Seconds,
-    why: "so long at a stretch is no burst of ordinary work; less than half of the 5 s after \
-          which network drivers reset their device",
+    why: "so long at a stretch is no burst of ordinary work: two cores that compiled with a load of \
+          25 had 0.1 s at most in two minutes, and 0.6 s above half of a core. Less than half of \
+          the 5 s after which network drivers reset their device",
 };
 
 static LONG_STRETCH: Threshold = Threshold {

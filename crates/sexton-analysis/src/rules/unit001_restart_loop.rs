@@ -115,8 +115,8 @@ struct State {
 
 impl State {
     fn of(case: &Case<'_>, unit: &Subject) -> Option<Self> {
-        let seen = case.of(&fact::UNIT_SEEN).iter();
-        let record = seen.filter(|record| record.subject == *unit).next_back()?;
+        let mut seen = case.of(&fact::UNIT_SEEN).iter();
+        let record = seen.rfind(|record| record.subject == *unit)?;
         let since = record.detail("state_monotonic_ns");
         Some(Self {
             is_waiting: record.detail("sub") == Some("auto-restart"),

@@ -129,7 +129,7 @@ done
 {LOOP}
 END
         systemctl start keeper.service
-        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 20000'
+        await sh -c 'test $(stat -c %s /run/ecs/agent.log) -ge 32000'
         judge
         "#
         ),
