@@ -23,13 +23,10 @@ const PACKAGES: [(&str, &str); 3] = [
 pub(crate) fn prepare() {
     let folder = workspace::target_dir().join("node");
     let modules = folder.join("node_modules");
-    if PACKAGES
-        .iter()
-        .all(|package| modules.join(package).exists())
-    {
+    if PACKAGES.iter().all(|(name, _)| modules.join(name).exists()) {
         return;
     }
-    let packages = PACKAGES.join(", ");
+    let packages = PACKAGES.map(|(name, _)| name).join(", ");
     eprintln!(
         "set-up: installs {packages} into {}: tests ask them about profiles",
         folder.display()

@@ -46,6 +46,21 @@ pub(crate) fn run_inferno(file: &Path) -> Result<()> {
     Ok(Folder::default().collapse(reader, io::sink())?)
 }
 
+/// What sexton is asked of perf.data.
+const QUESTIONS: [(&str, &[&str]); 5] = [
+    ("sexton profile heatmap", &["heatmap", "--format", "json"]),
+    ("sexton profile flame", &["flame", "--format", "svg"]),
+    (
+        "sexton profile export (pprof)",
+        &["export", "--format", "pprof"],
+    ),
+    (
+        "sexton profile export (folded)",
+        &["export", "--format", "folded"],
+    ),
+    ("sexton profile top", &["top"]),
+];
+
 /// Runs all of them.
 pub(crate) fn measure(sexton: &Path, data: &Path, folder: &Path) -> Result<Figures> {
     let text = folder.join("script.txt");
@@ -54,27 +69,9 @@ pub(crate) fn measure(sexton: &Path, data: &Path, folder: &Path) -> Result<Figur
     let perf = Path::new("perf");
     let mut of_data = vec![run("perf script", perf, &["script", "-i", &data_arg])?];
     write_text(data, &text)?;
-    for (who, verb) in [
-        (
-            "sexton profile heatmap",
-            &["heatmap", "--format", "json"][..],
-        ),
-        ("sexton profile flame", &["flame", "--format", "svg"][..]),
-        (
-            "sexton profile export (pprof)",
-            &["export", "--format", "pprof"][..],
-        ),
-        (
-            "sexton profile export (folded)",
-            &["export", "--format", "folded"][..],
-        ),
-        ("sexton profile top", &["top"][..]),
-    ] {
-        of_data.push(run(
-            who,
-            sexton,
-            &[&["profile"], verb, &["--from", &data_arg]].concat(),
-        )?);
+    for (who, verb) in QUESTIONS {
+        let args = [&["profile"], verb, &["--from", &data_arg]].concat();
+        of_data.push(run(who, sexton, &args)?);
     }
     let mut absent = Vec::new();
     match samply(&data_arg, folder)? {
