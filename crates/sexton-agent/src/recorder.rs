@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sexton_host::{Host, HostError, clock, machine};
+use sexton_host::{Host, HostError, clock, machine, own};
 use sexton_model::gap::Gap;
 use sexton_model::record::{Body, Record};
 use sexton_model::stack::StackBatch;
@@ -20,6 +20,11 @@ const RAW: [&str; 3] = ["/etc/os-release", "/proc/cgroups", "/proc/self/mountinf
 
 /// How often what was recorded is made safe. What a kill may cost.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// How often memory that is not needed any more is given back, and after how many records
+/// of one step that is done at once.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(60);
+const MANY_RECORDS: usize = 2_000;
 
 /// Why a recording could not begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +57,7 @@ pub struct Recorder {
     writer: BundleWriter,
     progress: Progress,
     synced: Instant,
+    gave_back: Instant,
 }
 
 impl Recorder {
@@ -77,6 +83,7 @@ impl Recorder {
             writer,
             progress: Progress::default(),
             synced: Instant::now(),
+            gave_back: Instant::now(),
         })
     }
 
@@ -92,6 +99,12 @@ impl Recorder {
                 .seal_if_due(clock::now())
                 .map_err(RecordError::Store)?;
             self.synced = Instant::now();
+        }
+        let n_records = records.len();
+        drop((records, stacks));
+        if n_records >= MANY_RECORDS || self.gave_back.elapsed() >= GIVE_BACK_EVERY {
+            own::give_back_memory();
+            self.gave_back = Instant::now();
         }
         Ok(&self.progress)
     }

@@ -61,6 +61,11 @@ impl Hog {
         self.child.id()
     }
 
+    /// Whether it has ended. On a busy machine it takes its time to begin.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Waits for its end.
     pub fn join(mut self) -> Result<()> {
         let status = self.child.wait().context("cannot wait for the hog")?;

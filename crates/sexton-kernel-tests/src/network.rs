@@ -10,10 +10,13 @@ use anyhow::{Context, Result, ensure};
 const FROM: &str = "10.231.97.1";
 const TO: &str = "10.231.97.2";
 
-/// Two devices, `near` and `far`; what is sent to `far` is polled on one core only.
+/// Two devices, `near` and `far`; what is sent to `far` is polled on one core only, and before
+/// all other ordinary work of that core: what a test imposes is then all that it waits for.
 #[derive(Debug)]
 pub struct Network {
     namespace: String,
+    /// The kernel thread that polls, if it outlives the network.
+    preferred: Option<u32>,
 }
 
 impl Network {
@@ -24,14 +27,18 @@ impl Network {
         network.inside(&["ethtool", "-K", "far", "gro", "on"])?;
         network.inside(&["ethtool", "-K", "near", "tso", "off"])?;
         network.inside(&["sh", "-c", "echo 1 > /sys/class/net/far/threaded"])?;
-        let (cpu, poller) = (cpu.to_string(), poller_of("napi/far-")?.to_string());
-        run(&["taskset", "-p", "-c", &cpu, &poller])?;
+        let poller = poller_of(|comm| comm.starts_with("napi/far-"))?;
+        run(&["taskset", "-p", "-c", &cpu.to_string(), &poller.to_string()])?;
+        set_nice(poller, -20)?;
         Ok(network)
     }
 
     /// Makes one where the softirq of this core polls: packets are steered there.
     pub fn steered(name: &str, cpu: u32) -> Result<Self> {
-        let network = Self::pair(name)?;
+        let mut network = Self::pair(name)?;
+        let poller = poller_of(|comm| comm == format!("ksoftirqd/{cpu}"))?;
+        network.preferred = Some(poller);
+        set_nice(poller, -20)?;
         let steer = format!(
             "echo {:x} > /sys/class/net/far/queues/rx-0/rps_cpus",
             1_u64 << cpu
@@ -43,7 +50,10 @@ impl Network {
     fn pair(name: &str) -> Result<Self> {
         let namespace = format!("sexton-test-{name}-{}", std::process::id());
         run(&["ip", "netns", "add", &namespace])?;
-        let network = Self { namespace };
+        let network = Self {
+            namespace,
+            preferred: None,
+        };
         network.ip("link add near type veth peer name far")?;
         network.ip(&format!("addr add {FROM}/24 dev near"))?;
         network.ip("link set near up")?;
@@ -89,6 +99,9 @@ impl Drop for Network {
     fn drop(&mut self) {
         // What cannot be removed is shown by `ip netns`; a test has nothing better to say.
         let _ = run(&["ip", "netns", "del", &self.namespace]);
+        if let Some(poller) = self.preferred {
+            let _ = set_nice(poller, 0);
+        }
     }
 }
 
@@ -118,7 +131,12 @@ fn run(words: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn poller_of(prefix: &str) -> Result<u32> {
+fn set_nice(pid: u32, nice: i8) -> Result<()> {
+    run(&["renice", "-n", &nice.to_string(), "-p", &pid.to_string()]).map(drop)
+}
+
+/// The one task whose name is like that.
+fn poller_of(is_it: impl Fn(&str) -> bool) -> Result<u32> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").context("cannot list /proc")? {
         let path = entry.context("cannot list /proc")?.path();
@@ -126,12 +144,8 @@ fn poller_of(prefix: &str) -> Result<u32> {
             .file_name()
             .and_then(|name| name.to_str()?.parse::<u32>().ok());
         let comm = fs::read_to_string(path.join("comm")).unwrap_or_default();
-        found.extend(pid.filter(|_| comm.starts_with(prefix)));
+        found.extend(pid.filter(|_| is_it(comm.trim_end())));
     }
-    ensure!(
-        found.len() == 1,
-        "{} tasks are called {prefix}",
-        found.len()
-    );
+    ensure!(found.len() == 1, "{} tasks poll", found.len());
     Ok(found[0])
 }

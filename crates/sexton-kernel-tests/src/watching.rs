@@ -49,6 +49,14 @@ impl Watching {
         }
     }
 
+    /// Polls until that is so, and a second longer: what it has led to is told by then.
+    pub fn poll_until(&mut self, mut is_so: impl FnMut() -> bool) {
+        while !is_so() {
+            self.poll_for(Duration::from_millis(1));
+        }
+        self.poll_for(Duration::from_secs(1));
+    }
+
     /// What it said of one fact.
     pub fn of(&self, fact: &'static Fact) -> Vec<&Record> {
         let records = self.records.iter();

@@ -11,7 +11,7 @@ pub(crate) const FILE: &str = "lock";
 /// Held for as long as the file is open, so that a killed writer holds nothing.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -41,6 +41,13 @@ impl Lock {
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Not only closed: a process that another thread is just starting has it open too.
+        let _ = self.file.unlock();
     }
 }

@@ -37,11 +37,11 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     let network = Network::new("napi", HELD).expect("a network of our own");
     let mut watching = Watching::open("napi");
     let _sender = network
-        .send(CORE_HOG, WATCHING, Duration::from_secs(4))
+        .send(CORE_HOG, WATCHING, Duration::from_secs(60))
         .expect("sends");
     thread::sleep(Duration::from_millis(300));
-    let hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
-    watching.poll_for(Duration::from_secs(2));
+    let mut hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
+    watching.poll_until(|| hog.is_over());
     hog.join().expect("it held the core");
 
     let starved = of_poller(watching.of(&fact::NAPI_STARVED));
@@ -81,13 +81,13 @@ fn the_one_that_held_the_core_longest_is_named() {
     let network = Network::new("holder", HELD).expect("a network of our own");
     let mut watching = Watching::open("napi");
     let _sender = network
-        .send(CORE_HOG, WATCHING, Duration::from_secs(4))
+        .send(CORE_HOG, WATCHING, Duration::from_secs(60))
         .expect("sends");
     thread::sleep(Duration::from_millis(300));
-    let long = Hog::start_at(50, CORE_HOG, HELD, LONG).expect("started");
-    let short = Hog::start_at(40, CORE_HOG, HELD, SHORT).expect("started");
+    let mut long = Hog::start_at(50, CORE_HOG, HELD, LONG).expect("started");
+    let mut short = Hog::start_at(40, CORE_HOG, HELD, SHORT).expect("started");
     let culprit = long.pid().to_string();
-    watching.poll_for(Duration::from_secs(2));
+    watching.poll_until(|| long.is_over() && short.is_over());
     long.join().expect("it held the core");
     short.join().expect("it held the core");
 
@@ -113,11 +113,12 @@ fn a_starved_ksoftirqd_is_timed() {
     let network = Network::steered("softirq", HELD).expect("a network of our own");
     let mut watching = Watching::open("napi");
     // Whether it is woken while the hog runs or loses its core to it, it waits.
-    let hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
     let _sender = network
-        .flood(CORE_HOG, WATCHING, HOLD)
+        .flood(CORE_HOG, WATCHING, Duration::from_secs(60))
         .expect("sends from the other core");
-    watching.poll_for(Duration::from_secs(2));
+    thread::sleep(Duration::from_millis(300));
+    let mut hog = Hog::start(CORE_HOG, HELD, HOLD).expect("started");
+    watching.poll_until(|| hog.is_over());
     hog.join().expect("it held the core");
 
     let ours = |records: Vec<&Record>| -> Vec<Record> {
