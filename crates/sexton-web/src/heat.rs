@@ -112,7 +112,7 @@ impl Heat {
     }
 
     /// From where on a bundle has to be read.
-    pub(crate) fn from_ns(&self) -> u64 {
+    pub(crate) fn unsettled_ns(&self) -> u64 {
         self.settled_ns
     }
 

@@ -178,7 +178,7 @@ impl Source {
             let state = self.state();
             (
                 Arc::clone(&state.bundle),
-                state.heat.from_ns(),
+                state.heat.unsettled_ns(),
                 state.is_live,
             )
         };

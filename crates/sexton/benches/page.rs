@@ -235,29 +235,33 @@ fn part(seed: u64) -> f64 {
     (noise(seed) % 100) as f64 / 100.0
 }
 
+/// Of each core, twice a second.
+const MODES: [&Fact; 9] = [
+    &core::CORE_USER_RATIO,
+    &core::CORE_NICE_RATIO,
+    &core::CORE_SYSTEM_RATIO,
+    &core::CORE_IRQ_RATIO,
+    &core::CORE_SOFTIRQ_RATIO,
+    &core::CORE_IOWAIT_RATIO,
+    &core::CORE_STEAL_RATIO,
+    &core::CORE_GUEST_RATIO,
+    &core::CORE_IDLE_RATIO,
+];
+
+/// Of each core, once a second.
+const OTHERS: [&Fact; 8] = [
+    &runq::RUNQ_DELAY_P50_NS,
+    &runq::RUNQ_DELAY_P99_NS,
+    &runq::RUNQ_DELAY_MAX_NS,
+    &napi::NAPI_WAIT_NS,
+    &napi::NAPI_DELAY_P50_NS,
+    &napi::NAPI_DELAY_P99_NS,
+    &napi::NAPI_DELAY_MAX_NS,
+    &napi::NAPI_POLL_GAP_NS,
+];
+
 /// About what a recorder says of a node with two cores in a second.
 fn records(second: u64) -> Vec<Record> {
-    const MODES: [&Fact; 9] = [
-        &core::CORE_USER_RATIO,
-        &core::CORE_NICE_RATIO,
-        &core::CORE_SYSTEM_RATIO,
-        &core::CORE_IRQ_RATIO,
-        &core::CORE_SOFTIRQ_RATIO,
-        &core::CORE_IOWAIT_RATIO,
-        &core::CORE_STEAL_RATIO,
-        &core::CORE_GUEST_RATIO,
-        &core::CORE_IDLE_RATIO,
-    ];
-    const OTHERS: [&Fact; 8] = [
-        &runq::RUNQ_DELAY_P50_NS,
-        &runq::RUNQ_DELAY_P99_NS,
-        &runq::RUNQ_DELAY_MAX_NS,
-        &napi::NAPI_WAIT_NS,
-        &napi::NAPI_DELAY_P50_NS,
-        &napi::NAPI_DELAY_P99_NS,
-        &napi::NAPI_DELAY_MAX_NS,
-        &napi::NAPI_POLL_GAP_NS,
-    ];
     let start = START + second * SECOND;
     let mut all = Vec::with_capacity(160);
     for tenth in 0..10 {
@@ -292,7 +296,7 @@ fn records(second: u64) -> Vec<Record> {
         &pressure::PRESSURE_IO_SOME_RATIO,
         part(second + 1),
     );
-    if second % 30 == 0 {
+    if second.is_multiple_of(30) {
         let wall = (WALL + second * SECOND) as f64;
         out.sample(&Subject::node(), &sexton::SEXTON_WALL_CLOCK_NS, wall);
         out.sample(&Subject::node(), &memcg::MEMCG_DYING, second as f64);
@@ -304,11 +308,11 @@ fn records(second: u64) -> Vec<Record> {
 
 /// A few hundred stacks of a dozen frames.
 fn tables() -> StackTables {
-    let mut tables = StackTables::default();
-    tables.names = ["cpu-clock", "swapper", "kubelet", "ray", "python"]
-        .iter()
-        .map(|name| Arc::from(*name))
-        .collect();
+    let names = ["cpu-clock", "swapper", "kubelet", "ray", "python"];
+    let mut tables = StackTables {
+        names: names.iter().map(|name| Arc::from(*name)).collect(),
+        ..StackTables::default()
+    };
     for n in 0..400 {
         let symbol = NameId(u32::try_from(tables.names.len()).expect("few"));
         tables.names.push(Arc::from(format!("function_{n}")));

@@ -216,4 +216,20 @@ mod tests {
             431
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn any_target_is_read_or_refused(target in "/[!-~]{0,200}") {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
+            if let Ok(Some((request, used))) = parse(head.as_bytes()) {
+                proptest::prop_assert_eq!(used, head.len());
+                proptest::prop_assert!(!request.path.contains('\0'));
+            }
+        }
+    }
 }

@@ -24,9 +24,9 @@ fn second(writer: &mut BundleWriter, began_ns: u64, n: u64) {
             let wall = (began_ns + n * SECOND) as f64;
             out.sample(&Subject::node(), &SEXTON_WALL_CLOCK_NS, wall);
         }
-        writer.append(&out.into_records()).unwrap();
+        writer.append(&out.into_records()).expect("room");
     }
-    writer.sync(at(10)).unwrap();
+    writer.sync(at(10)).expect("room");
 }
 
 fn create(folder: &Path) -> BundleWriter {
@@ -36,7 +36,7 @@ fn create(folder: &Path) -> BundleWriter {
         kernel: "6.1".into(),
         boot_id: "boot".into(),
     };
-    BundleWriter::create(folder, limits, node, Moment::from_ns(100 * SECOND)).unwrap()
+    BundleWriter::create(folder, limits, node, Moment::from_ns(100 * SECOND)).expect("a bundle")
 }
 
 #[test]

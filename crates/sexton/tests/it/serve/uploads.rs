@@ -8,11 +8,11 @@ const BUNDLE: &str = "6.18-debian12/churn-shell-loop";
 
 fn flame_names(server: &Server, id: &str) -> (u64, Vec<String>) {
     let flame = server.get(&format!("/api/v1/sources/{id}/flame")).json();
-    let names = flame["names"].as_array().unwrap().iter();
+    let names = flame["names"].as_array().expect("a list").iter();
     let names = names
-        .map(|name| name.as_str().unwrap().to_owned())
+        .map(|name| name.as_str().expect("text").to_owned())
         .collect();
-    (flame["samples"].as_u64().unwrap(), names)
+    (flame["samples"].as_u64().expect("a number"), names)
 }
 
 #[test]
