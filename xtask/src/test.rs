@@ -55,6 +55,9 @@ enum Step {
     Lab,
 }
 
+/// Where the tests are that need roots.
+const ON_ROOTS: &[&str] = &["roots::", "owners::", "rpm::", "image::examples::"];
+
 /// What a test may need beyond a compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Need {
@@ -232,12 +235,17 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             outcome.tally
         }
         Step::Image => {
-            let image = ["test", "--package", "sexton-units", "--package", "sexton"];
-            let args = [
-                &image[..],
-                &["--test", "it", "--no-fail-fast", "--", "--ignored"],
-            ]
-            .concat();
+            // Of the whole workspace, and chosen by name: other packages alone would be other
+            // features, and with them another build of most of it.
+            let image = [
+                "test",
+                "--workspace",
+                "--test",
+                "it",
+                "--no-fail-fast",
+                "--",
+            ];
+            let args = [&image[..], &["--ignored"], ON_ROOTS].concat();
             let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
             let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
             let outcome = cargo_test(&args, roots.as_slice());

@@ -12,7 +12,11 @@ const WIDTH: usize = 80;
 /// every unit that is on.
 pub fn text(out: &mut dyn Write, audit: &Audit, all: bool) -> io::Result<()> {
     head(out, audit)?;
-    for verdict in [UnitVerdict::Unwanted, UnitVerdict::Broken] {
+    for verdict in [
+        UnitVerdict::Unwanted,
+        UnitVerdict::Broken,
+        UnitVerdict::Unknown,
+    ] {
         groups(audit, verdict)
             .iter()
             .try_for_each(|group| wrong(out, group))?;
@@ -66,7 +70,9 @@ fn head(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
 /// first.
 fn groups(audit: &Audit, verdict: UnitVerdict) -> Vec<Vec<&AuditUnit>> {
     let mut groups: Vec<Vec<&AuditUnit>> = Vec::new();
-    for unit in audit.of(verdict) {
+    // Of what is unknown only that of which something is found.
+    let is_told = |unit: &&AuditUnit| verdict != UnitVerdict::Unknown || !unit.codes.is_empty();
+    for unit in audit.of(verdict).filter(is_told) {
         match groups.iter_mut().find(|group| group[0].why == unit.why) {
             Some(group) => group.push(unit),
             None => groups.push(vec![unit]),
@@ -136,6 +142,7 @@ fn tail(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
         let unit = broken.next().map_or("UNIT", |unit| unit.name.as_str());
         writeln!(out, "next: sexton image audit {source} --why {unit}")
     } else if audit.shape.is_none() {
+        // Naming a shape judges more; one that fits most machines is shown.
         writeln!(out, "next: sexton image audit {source} --shape plain-vm")
     } else {
         Ok(())

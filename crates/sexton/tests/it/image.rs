@@ -128,6 +128,44 @@ fn as_a_node_of_ecs_it_is_needed() {
     assert_eq!(unit(&found, "ecs.service")["verdict"], "needed");
 }
 
+/// Nobody knows what the machine is for: the offender is named, bounded and not masked.
+#[test]
+fn where_nobody_is_sure_it_is_bounded() {
+    let (_place, root) = founding();
+    for name in ["kubelet.service", "docker.service"] {
+        let wants = root.join("etc/systemd/system/multi-user.target.wants");
+        fs::remove_file(wants.join(name)).expect("removed");
+    }
+    let before = tree(&root);
+    let shown = stdout(&sexton(&["image", "audit", text(&root)]));
+    assert!(
+        shown.starts_with("No unit is known to be wrong; what this machine is for"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("\nunknown   ecs.service\n    why     it may be of no use"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("up to 8,640 memory cgroups a day"),
+        "{shown}"
+    );
+    let done = sexton(&["image", "fix", text(&root), "--apply", "--yes"]);
+    assert_eq!(done.status.code(), Some(0), "{}", stderr(&done));
+    assert_eq!(systemctl_state(&root, "ecs.service"), "enabled");
+    let drop_in = root.join("etc/systemd/system/ecs.service.d/50-sexton-bound.conf");
+    let drop_in = fs::read_to_string(drop_in).expect("written");
+    assert!(
+        drop_in.contains("StartLimitIntervalSec=1h\nStartLimitBurst=10\n"),
+        "{drop_in}"
+    );
+    let ecs = &audit(&[text(&root)], 0);
+    assert_eq!(unit(ecs, "ecs.service")["codes"], serde_json::json!([]));
+    let undone = sexton(&["image", "undo", text(&root), "--yes"]);
+    assert_eq!(undone.status.code(), Some(0), "{}", stderr(&undone));
+    assert_eq!(tree(&root), before);
+}
+
 #[test]
 fn why_shows_the_way_to_a_unit() {
     let (_place, root) = founding();
