@@ -203,7 +203,8 @@ fn drive(file: &Path, format: &str, id: &str) -> String {
     )
 }
 
-/// Debian's kernels turn AppArmor on, and then Docker wants its tools.
+/// Debian's kernels turn AppArmor on, and then Docker wants its tools. On a busy machine the
+/// timer of an emulator may be too late for the kernel's test of it.
 fn command_line(cgroup: Cgroup) -> String {
     let hierarchy = match cgroup {
         Cgroup::V1 => {
@@ -211,7 +212,9 @@ fn command_line(cgroup: Cgroup) -> String {
         }
         Cgroup::V2 => "systemd.unified_cgroup_hierarchy=1",
     };
-    format!("console=ttyS0 quiet panic=-1 apparmor=0 systemd.show_status=0 {hierarchy}")
+    format!(
+        "console=ttyS0 quiet panic=-1 apparmor=0 no_timer_check systemd.show_status=0 {hierarchy}"
+    )
 }
 
 /// Tells the job's lines as they come, until the guest has powered off.

@@ -9,6 +9,7 @@ test -d $memory || memory=/sys/fs/cgroup
 # Files of the trouble. Their pages stay until somebody frees them; where / is on a tmpfs
 # nobody could, so they lie with the job, on a disk.
 files=/var/lib/trouble
+warmer=
 mkdir -p $files
 if test "$(stat -f -c %T /var/lib)" = overlayfs; then
     mkdir -p /job/trouble
@@ -17,6 +18,17 @@ fi
 
 # What units said, however this ends.
 trap 'journalctl -b --no-pager -n 600 > out/journal.txt 2>&1 || true' EXIT
+
+# On a machine that needs its memory for other things, the pages of dead cgroups are the first
+# to go. Somebody reads these logs, so that they stay for as long as sexton looks.
+keep_warm() {
+    while :; do
+        cat $files/* > /dev/null 2>&1 || true
+        sleep 1
+    done
+}
+test ! -d /job/trouble || { keep_warm & warmer=$!; }
+let_cool() { test -z "$warmer" || kill $warmer; warmer=; }
 
 # say TEXT: what is being done, for whoever waits.
 say() {
@@ -101,6 +113,7 @@ end_engine() {
     for name in docker containerd; do
         ! mountpoint -q /var/lib/$name || umount -l /var/lib/$name
     done
+    let_cool
     ! mountpoint -q $files || umount -l $files
     rm -rf /job/engine /job/trouble $files
 }
@@ -166,6 +179,7 @@ holds() {
 }
 
 fix() {
+    let_cool
     code=0
     cp out/verdict.json .
     ./sexton fix "$@" --apply --yes --json > out/fix.json 2> out/fix.txt || code=$?
