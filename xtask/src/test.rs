@@ -215,18 +215,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Build => Tally::of_check(
             page::build().and_then(|()| command::run(&mut workspace::build_static_sexton())),
         ),
-        Step::Page => match page::test() {
-            Ok(page::Tested::Passed) => Tally::of_check(Ok(())),
-            Ok(page::Tested::NoChromium) => Tally {
-                not_run: vec![NotRun {
-                    test: "the page in a browser".to_owned(),
-                    need: Some(Need::Chromium),
-                    why: "there is no chromium here".to_owned(),
-                }],
-                ..Tally::of_check(Ok(()))
-            },
-            Err(error) => Tally::of_check(Err(error)),
-        },
+        Step::Page => in_browser(page::test()),
         Step::Plain => {
             setup::python::prepare();
             setup::node::prepare();
@@ -234,41 +223,60 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             *ignored = outcome.ignored;
             outcome.tally
         }
-        Step::Image => {
-            // Of the whole workspace, and chosen by name: other packages alone would be other
-            // features, and with them another build of most of it.
-            let image = [
-                "test",
-                "--workspace",
-                "--test",
-                "it",
-                "--no-fail-fast",
-                "--",
-            ];
-            let args = [&image[..], &["--ignored"], ON_ROOTS].concat();
-            let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
-            let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
-            let outcome = cargo_test(&args, roots.as_slice());
-            libtest::forget_those_that_ran(ignored, &outcome.seen);
-            outcome.tally
-        }
-        Step::Kernel => {
-            // Without these the tests that need them say so, and the others run.
-            command::run(&mut workspace::build_static_sexton())
-                .unwrap_or_else(|error| eprintln!("error: {error:#}"));
-            let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
-            let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
-            let mut tally = Tally::default();
-            for args in kernel_tests() {
-                let outcome = cargo_test(&args, rootfs.as_slice());
-                libtest::forget_those_that_ran(ignored, &outcome.seen);
-                tally.add(outcome.tally);
-            }
-            tally
-        }
+        Step::Image => on_roots(ignored),
+        Step::Kernel => on_this_kernel(ignored),
         Step::Guest => guest::test(&selection.cells),
         Step::Lab => lab::test(),
     }
+}
+
+fn in_browser(tested: Result<page::Tested>) -> Tally {
+    match tested {
+        Ok(page::Tested::Passed) => Tally::of_check(Ok(())),
+        Ok(page::Tested::NoChromium) => Tally {
+            not_run: vec![NotRun {
+                test: "the page in a browser".to_owned(),
+                need: Some(Need::Chromium),
+                why: "there is no chromium here".to_owned(),
+            }],
+            ..Tally::of_check(Ok(()))
+        },
+        Err(error) => Tally::of_check(Err(error)),
+    }
+}
+
+fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
+    // Of the whole workspace, and chosen by name: other packages alone would be other
+    // features, and with them another build of most of it.
+    let image = [
+        "test",
+        "--workspace",
+        "--test",
+        "it",
+        "--no-fail-fast",
+        "--",
+    ];
+    let args = [&image[..], &["--ignored"], ON_ROOTS].concat();
+    let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
+    let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
+    let outcome = cargo_test(&args, roots.as_slice());
+    libtest::forget_those_that_ran(ignored, &outcome.seen);
+    outcome.tally
+}
+
+fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
+    // Without these the tests that need them say so, and the others run.
+    command::run(&mut workspace::build_static_sexton())
+        .unwrap_or_else(|error| eprintln!("error: {error:#}"));
+    let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
+    let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
+    let mut tally = Tally::default();
+    for args in kernel_tests() {
+        let outcome = cargo_test(&args, rootfs.as_slice());
+        libtest::forget_those_that_ran(ignored, &outcome.seen);
+        tally.add(outcome.tally);
+    }
+    tally
 }
 
 /// Kernel tests that measure nothing others could disturb, and mostly wait: several of them
