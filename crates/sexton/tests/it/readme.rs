@@ -7,7 +7,7 @@ use sexton_testkit::TempTree;
 use crate::command::SEXTON;
 
 /// The commands of the README, and the exit codes they may end with.
-const COMMANDS: [(&str, &[i32]); 14] = [
+const COMMANDS: [(&str, &[i32]); 15] = [
     ("sudo sexton zombies --top 1", &[0, 1, 3]),
     ("sudo sexton diagnose --for 10s -o node.bundle", &[0, 1, 3]),
     ("sexton diagnose --from node.bundle --json", &[0, 1, 3]),
@@ -23,6 +23,7 @@ const COMMANDS: [(&str, &[i32]); 14] = [
         "sexton profile heatmap --from day.bundle -o day.html",
         &[0, 3],
     ),
+    ("sexton bundle redact day.bundle -o plain.bundle", &[0]),
     ("sexton bundle pack day.bundle", &[0]),
     ("sexton doctor", &[0, 3]),
 ];
