@@ -48,9 +48,14 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         Some(Engine::Containerd) => text += "engine containerd\n",
         None => (),
     }
+    let is_pile = |id: &String| id.starts_with("MCG001:");
+    let ripen = match pace.is_emulated && scenario.expect.chain.iter().any(is_pile) {
+        true => "ripen\n",
+        false => "",
+    };
     let _ = write!(
         text,
-        "say 'making the trouble'\nmark setup\n{}\nmark ready\n\
+        "say 'making the trouble'\nmark setup\n{}\n{ripen}mark ready\n\
          say 'watching for {} s'\n",
         scenario.setup, watch_seconds
     );

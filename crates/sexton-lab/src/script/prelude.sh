@@ -49,6 +49,13 @@ await() {
     exit 9
 }
 
+# ripen: until the trouble is older than a minute. An emulator has time for two censuses in a
+# watch, which make no line; ages do, if they reach back that far.
+ripen() {
+    since=$(sed -n 's/^setup \([0-9]*\).*/\1/p' out/marks)
+    while test $(($(cut -d. -f1 /proc/uptime) - since)) -lt 75; do sleep 1; done
+}
+
 # at_least N FILE: so many pages of 4 kB were appended.
 at_least() { test "$(stat -c %s "$2")" -ge $(($1 * 4096)); }
 
