@@ -1,7 +1,7 @@
 //! Exported profiles, opened by the programs they are for: speedscope's own importer, the
 //! loader of the Firefox Profiler, and `go tool pprof`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ const url = 'http://localhost/#localProfilePath=given-below';
 const options = { url, runScripts: 'outside-only', pretendToBeVisual: true };
 const page = new JSDOM('', { ...options, virtualConsole: new VirtualConsole() }).window;
 page.TextDecoder = TextDecoder;
+page.TextEncoder = TextEncoder;
 page.HTMLCanvasElement.prototype.getContext = () => null;
 page.matchMedia = () => ({ addListener() {}, removeListener() {} });
 page.alert = (text) => { console.log('refused: ' + text); process.exit(1); };
@@ -95,6 +96,13 @@ impl Firefox {
             .stderr(std::process::Stdio::null())
             .spawn()
             .expect("node");
+        // Whoever asks before it listens takes its session for a dead one, and clears it up.
+        let socket = Path::new(&home).join(".profiler-cli/test.sock");
+        let began = Instant::now();
+        while !socket.exists() {
+            assert!(began.elapsed() < PATIENCE, "it does not listen");
+            std::thread::sleep(Duration::from_millis(100));
+        }
         Self {
             script,
             home,
