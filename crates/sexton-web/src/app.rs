@@ -79,6 +79,12 @@ impl App {
         }
     }
 
+    /// Lets go of all sources, and with them of the files that were dropped on the page.
+    pub(crate) fn close(&self) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        sources.open.clear();
+    }
+
     fn route(&self, request: &Request, body: &mut Body<'_>) -> Result<Response, Problem> {
         let path: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
         match path[..] {

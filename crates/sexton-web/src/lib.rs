@@ -76,6 +76,7 @@ pub enum ServeError {
 
 /// A server.
 pub struct Server {
+    app: Arc<App>,
     listener: Listener,
     address: SocketAddr,
     token: Option<String>,
@@ -103,8 +104,10 @@ impl Server {
         let app = App::new(options, bundle, name)
             .map_err(|error| ServeError::Open(bundle.to_owned(), error))?;
         let failed = |error| ServeError::Listen(listen, error);
-        let listener = Listener::bind(listen, Arc::new(app)).map_err(failed)?;
+        let app = Arc::new(app);
+        let listener = Listener::bind(listen, Arc::clone(&app) as _).map_err(failed)?;
         Ok(Self {
+            app,
             address: listener.address().map_err(failed)?,
             listener,
             token,
@@ -139,9 +142,11 @@ impl Server {
             .map_err(|error| ServeError::Listen(self.address, error))
     }
 
-    /// Answers until it is stopped.
+    /// Answers until it is stopped. What was dropped on the page is gone then, even though
+    /// clients may still be connected.
     pub fn run(&self) {
         self.listener.run();
+        self.app.close();
     }
 }
 

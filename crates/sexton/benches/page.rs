@@ -103,10 +103,7 @@ fn warm() -> Vec<(&'static str, Vec<String>)> {
             "warm, tiles of 12 lanes",
             of(&tiles, &[28_000, 3600, 600, 60, 5]),
         ),
-        (
-            "warm, heat map of 12 h, again",
-            of("heatmap?view=long", &[28_000]),
-        ),
+        ("warm, heat map of 8 h", of("heatmap?view=long", &[28_000])),
         (
             "warm, heat map of an hour",
             of("heatmap?view=offset", &[3600]),

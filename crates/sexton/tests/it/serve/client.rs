@@ -55,7 +55,17 @@ impl Server {
 
     /// Serves a recording with more arguments.
     pub fn with(bundle: &Path, args: &[&str]) -> Self {
+        Self::start(Command::new(SEXTON), bundle, args)
+    }
+
+    /// Serves a recording, and keeps what is temporary in this folder.
+    pub fn keeping_in(bundle: &Path, temporary: &Path) -> Self {
         let mut command = Command::new(SEXTON);
+        command.env("TMPDIR", temporary);
+        Self::start(command, bundle, &[])
+    }
+
+    fn start(mut command: Command, bundle: &Path, args: &[&str]) -> Self {
         command.arg("serve").arg(bundle);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -153,8 +163,10 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// As Ctrl-C does: a server that is killed leaves the files that were dropped.
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
         let _ = self.child.wait();
     }
 }

@@ -122,3 +122,23 @@ fn too_many_files_drop_the_oldest_one() {
     assert_eq!(ids[..2], ["main", "file3"]);
     assert_eq!(server.get("/api/v1/sources/file1/flame").status, 404);
 }
+
+#[test]
+fn nothing_is_left_when_the_server_ends() {
+    use std::io::{Read, Write};
+    let temporary = tempfile::tempdir().unwrap();
+    let server = Server::keeping_in(&fixture(BUNDLE), temporary.path());
+    assert_eq!(server.post("/api/v1/sources", b"a;b 1\n").status, 201);
+    let n_kept = || fs::read_dir(temporary.path()).unwrap().count();
+    assert_eq!(n_kept(), 1);
+    // A browser keeps its connection.
+    let mut browser = server.connect();
+    let asked = format!(
+        "GET /openapi.json HTTP/1.1\r\nHost: {}\r\n\r\n",
+        server.address
+    );
+    browser.write_all(asked.as_bytes()).unwrap();
+    browser.read_exact(&mut [0; 64]).unwrap();
+    drop(server);
+    assert_eq!(n_kept(), 0);
+}
