@@ -159,7 +159,14 @@ mod tests {
             failed: None,
             checks: vec![("root".into(), Some("it blames cron".into()))],
         };
-        let text = page(&[], &["6.1-v2".into()], std::slice::from_ref(&card));
+        let file = crate::workspace::root().join("lab/scenarios/timer.toml");
+        let scenario = Scenario::read(&file).expect("a scenario");
+        let places = ["6.1-v2".to_owned(), "7-v2".to_owned()];
+        let text = page(&[scenario], &places, std::slice::from_ref(&card));
+        assert!(
+            text.contains("0 of 2 cells are green, 1 red, 1 not played"),
+            "{text}"
+        );
         assert!(
             text.contains("`timer` on 6.1 v2: root: it blames cron"),
             "{text}"
