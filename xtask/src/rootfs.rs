@@ -14,9 +14,10 @@ use crate::{command, workspace};
 
 /// Beside systemd and the bus: what the tests' own programs are linked with, container
 /// runtimes, what to fill an image with, what speaks HTTP/2 to them; and what the lab has
-/// trouble made with: jobs, networks, modules of the kernel, sessions.
+/// trouble made with: jobs, networks, modules of the kernel, sessions. Podman wants one of
+/// several networks, and debootstrap does not choose: netavark.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl,\
-     cron,iproute2,kmod,libpam-systemd,podman";
+     cron,iproute2,kmod,libpam-systemd,netavark,podman";
 
 /// Tests that want these start them.
 const NOT_AT_BOOT: &[&str] = &[

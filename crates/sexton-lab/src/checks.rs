@@ -15,7 +15,7 @@ pub const MAX_SECONDS: f64 = 60.0;
 const SYMPTOMS: [&str; 3] = ["CPU001:", "NET001:", "KRN001:"];
 
 /// Findings that can be what all began with.
-const CAUSES: [&str; 5] = ["UNIT001:", "UNIT002:", "UNIT004:", "CTR001:", "CPU002:"];
+pub const CAUSES: [&str; 5] = ["UNIT001:", "UNIT002:", "UNIT004:", "CTR001:", "CPU002:"];
 
 /// One question, and why the answer is not the true one, if so.
 #[derive(Debug)]

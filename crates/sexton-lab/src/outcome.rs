@@ -81,6 +81,13 @@ impl Outcome {
             .collect()
     }
 
+    /// Whether a finding is no more than a note.
+    pub fn is_note(&self, id: &str) -> bool {
+        let findings = self.verdict["findings"].as_array().into_iter().flatten();
+        let mut findings = findings.filter(|finding| finding["id"] == id);
+        findings.any(|finding| finding["severity"] == "note")
+    }
+
     /// Ids of all findings.
     pub fn findings(&self) -> Vec<&str> {
         ids(&self.verdict)

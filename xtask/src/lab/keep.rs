@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use sexton_lab::checks::CAUSES;
 use sexton_lab::outcome::Outcome;
 use sexton_lab::scenario::Scenario;
 use sexton_lab::script::OUT;
@@ -43,10 +44,12 @@ pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
     }
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     command::output(Command::new("cp").arg("-rT").arg(&bundle).arg(&folder))?;
+    // Whoever records holds it; nobody does any more.
+    fs::remove_file(folder.join("lock")).ok();
     let capture = folder.join("capture.toml");
     let seconds = place.pace(scenario).watch_seconds;
-    fs::write(&capture, provenance(scenario, place, release, seconds))
-        .with_context(|| format!("cannot write {}", capture.display()))?;
+    let text = provenance(scenario, place, release, seconds) + &expected(&outcome);
+    fs::write(&capture, text).with_context(|| format!("cannot write {}", capture.display()))?;
     println!("kept: {} ({bytes} bytes)", folder.display());
     Ok(ExitCode::SUCCESS)
 }
@@ -82,6 +85,27 @@ fn provenance(scenario: &Scenario, place: &Place, release: &str, seconds: u32) -
         place.kernel(),
         place.name().rsplit('-').next().unwrap_or_default(),
         truth.concat()
+    )
+}
+
+/// What every later judge must say of it, as the run said it (what is not so, change by hand, and
+/// say in `done` what was wrong with the run): the state, who is
+/// accused, and from what to what each chain of theirs leads.
+fn expected(outcome: &Outcome) -> String {
+    let is_cause = |id: &str| CAUSES.iter().any(|code| id.starts_with(code));
+    let mut accused = Vec::new();
+    let mut chains = Vec::new();
+    for chain in outcome.chains() {
+        let first = chain.first().copied().unwrap_or_default();
+        if is_cause(first) && !outcome.is_note(first) {
+            accused.push(first);
+            chains.push(chain);
+        }
+    }
+    accused.sort_unstable();
+    format!(
+        "\n[expected]\nstate = {:?}\naccused = {accused:?}\nchains = {chains:?}\n",
+        outcome.state()
     )
 }
 
