@@ -127,12 +127,16 @@ fn known_shares_come_back_on_their_core_in_their_seconds() {
     let in_user = samples
         .iter()
         .filter(|(sample, _)| sample.state == CoreState::User);
+    let (mut n_burn, mut n_whole) = (0, 0);
     for (sample, stack) in in_user {
         assert_eq!(sample.cpu, CORE);
         if stack[0] == "burn" {
-            assert_eq!(stack[2], "main", "{stack:?}");
+            n_burn += 1;
+            n_whole += usize::from(stack.get(2).is_some_and(|caller| caller == "main"));
         }
     }
+    // A function that has just begun has no frame of its own yet: its caller is left out.
+    assert!(n_whole * 100 >= n_burn * 98, "{n_whole} of {n_burn}");
     let times = || samples.iter().map(|(sample, _)| sample.at.as_ns());
     let covered = times().max().expect("some") - times().min().expect("some");
     let ratio = covered as f64 / (busy.to_ns - busy.from_ns) as f64;
