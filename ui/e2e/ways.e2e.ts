@@ -24,7 +24,7 @@ test("the exported file opens from disk and asks nobody", async () => {
   try {
     await on(stage, async (page) => {
       await page.goto(pathToFileURL(file).href);
-      expect(await page.locator(".chain").first().locator(".card").count()).toBe(6);
+      expect(await page.locator(".chain").first().locator(".card").count()).toBe(4);
       const canvas = page.locator("#heatmap canvas");
       await canvas.scrollIntoViewIfNeeded();
       await page.getByLabel("Count samples of").selectOption("core");

@@ -27,7 +27,6 @@ const N_SWAPPED: u64 = 7;
 const N_HOSTILE: u64 = 1;
 /// Dying cgroups pinned by a file on ext4 that a process has mapped. Made last, to be freed.
 const N_MAPPED: u64 = 5;
-const N_ROOTED: u64 = 3;
 /// Cgroups that are well.
 const N_LIVE: u64 = 5;
 
@@ -114,7 +113,6 @@ pub(super) fn environment(cell: &Cell) -> Vec<String> {
         ("n_shmem", N_SHMEM),
         ("n_swapped", N_SWAPPED),
         ("n_mapped", N_MAPPED),
-        ("n_rooted", N_ROOTED),
         ("n_live", N_LIVE),
     ];
     let numbers = numbers
@@ -167,10 +165,6 @@ pub(super) const CHECKS: &[(&str, Check)] = &[
         fix::neighbour,
     ),
     ("a core that goes and comes back is told", hotplug),
-    (
-        "fix reclaims from the root of cgroup2, and elsewhere says why not",
-        fix::rooted,
-    ),
 ];
 
 fn hotplug(_: &Cell, report: &Report) -> Result<()> {

@@ -248,9 +248,6 @@ if [ "$fix" = yes ]; then
         --origin '/system.slice/shmem.service/<n>' --origin '/system.slice/mapped.service/<n>'
     section fix-after neighbour system.slice/mapped.service/neighbour
     section fix-undo cat /var/lib/sexton/undo/*
-    # Directly below the root, where v1 has nothing to reclaim by.
-    map . "$n_rooted" rooted-
-    section fix-root sexton fix --json --apply --yes --allow-siblings --origin '/rooted-<n>'
 fi
 
 section hotplug hotplug

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
 use super::value::{expect, list, number};
-use super::{N_MAPPED, N_OWN, N_ROOTED, N_SHARED, N_SHMEM};
+use super::{N_MAPPED, N_OWN, N_SHARED, N_SHMEM};
 use crate::guest::report::Report;
 use crate::guest::{Cell, Cgroup};
 
@@ -104,31 +104,6 @@ pub(super) fn mapped(cell: &Cell, report: &Report) -> Result<()> {
         (n_left..=n_left + max_left_over(cell)).contains(&after),
         "{after} are left, expected {n_left}: {fix:#}"
     );
-    Ok(())
-}
-
-/// Those directly below the root: `memory.reclaim` of cgroup2 is there too.
-pub(super) fn rooted(cell: &Cell, report: &Report) -> Result<()> {
-    if freed(cell, report)?.is_none() {
-        return Ok(());
-    }
-    let fix = report.json("fix-root")?;
-    expect(&fix, "/before", N_ROOTED)?;
-    let steps = steps(&fix, "reclaim")?;
-    let after = number(&fix, "/after")?;
-    if can_reclaim(cell) {
-        expect(steps[0], "/outcome", "done")?;
-        ensure!(after <= MAX_BY_METADATA, "{after} are left: {fix:#}");
-        return Ok(());
-    }
-    expect(steps[0], "/outcome", "withheld")?;
-    let reason = match cell.cgroup {
-        Cgroup::V1 => "directly below the root",
-        Cgroup::V2 => "memory.reclaim",
-    };
-    let why = steps[0]["why"].as_str().unwrap_or_default();
-    ensure!(why.contains(reason), "{why:?} does not tell of {reason}");
-    ensure!(after > 0, "none was left to be told of: {fix:#}");
     Ok(())
 }
 

@@ -92,16 +92,6 @@ fn fixed(cell: &Cell, sections: &mut Sections) {
         "{{\"path\":\"{low}/memory.low\",\"value\":\"8192\"}}\n\
          {{\"path\":\"{low}/inner/memory.low\",\"value\":\"0\"}}"
     );
-    let (outcome, why, n_left) = match (cell.cgroup, cell.kernel.has_reclaim) {
-        (Cgroup::V1, _) => ("withheld", json!("3 lie directly below the root"), N_ROOTED),
-        (Cgroup::V2, true) => ("done", Value::Null, 0),
-        (Cgroup::V2, false) => ("withheld", json!("has no memory.reclaim"), N_ROOTED),
-    };
-    let rooted = json!({
-        "schema": "sexton.fix/1", "before": N_ROOTED, "after": n_left,
-        "steps": [{"title": "reclaim below their parents", "outcome": outcome, "why": why}],
-    });
-    sections.insert("fix-root", (rooted, 0));
     sections.insert("fix", (fix, 1));
     sections.insert("fix-before", (neighbour.clone(), 0));
     sections.insert("fix-after", (neighbour, 0));
@@ -403,12 +393,6 @@ fn a_fix_that_freed_too_little_or_too_much_is_caught() {
     lie("/left", json!([]), fix::tmpfs);
     lie("/steps/1/outcome", json!("withheld"), fix::mapped);
     lie("/after", json!(0), fix::mapped);
-    let lie = |pointer, lie| check(&ORDINARY, "fix-root", pointer, lie, &[fix::rooted]);
-    lie("/steps/0/outcome", json!("withheld"));
-    lie("/after", json!(N_ROOTED));
-    let lie = |pointer, lie| check(&OLD_V2, "fix-root", pointer, lie, &[fix::rooted]);
-    lie("/steps/0/why", json!("permission denied"));
-    lie("/after", json!(0));
     let lie = |pointer, lie| check(&OLD_V2, "fix", pointer, lie, &[fix::mapped]);
     lie("/steps/1/why", json!("permission denied"));
     lie("/steps/1/outcome", json!("failed"));
