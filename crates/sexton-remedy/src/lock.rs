@@ -16,7 +16,15 @@ pub const PATH: &str = "/run/sexton/fix.lock";
 /// it ends.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for Lock {
+    /// Lets go aloud: a child that was forked a moment ago still has the file open until it
+    /// executes its program, and closing alone would leave the lock with it.
+    fn drop(&mut self) {
+        flock(&self.file, FlockOperation::Unlock).ok();
+    }
 }
 
 impl Lock {
@@ -51,7 +59,7 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(std::process::id().to_string().as_bytes()))
             .map_err(failed("write"))?;
-        Ok(Self { _file: file })
+        Ok(Self { file })
     }
 }
 
