@@ -326,11 +326,9 @@ fn all_pages_are_looked_at_on_request() {
     let seen = |all_pages| {
         let census = census(&host, CensusOptions { all_pages }).expect("a memory controller");
         let files = files_below(&census, &nursery.files);
-        let file = files
-            .iter()
-            .find(|file| file.path.ends_with(b"/big.data"))
-            .expect("it pins");
-        (file.pages, census.sampled)
+        let big = files.iter().find(|file| file.path.ends_with(b"/big.data"));
+        // A sample may see nothing but the programs that the cgroup was the first to read.
+        (big.map_or(0, |file| file.pages), census.sampled)
     };
     let (sample, sampled) = seen(false);
     assert!(sampled && sample < 400, "{sample} pages");
