@@ -245,18 +245,20 @@ fn in_browser(tested: Result<page::Tested>) -> Tally {
     }
 }
 
+/// The tests that are not run by default, to be chosen by name. Of the whole workspace:
+/// one package alone would be other features, and with them another build of most of it.
+const IGNORED: &[&str] = &[
+    "test",
+    "--workspace",
+    "--test",
+    "it",
+    "--no-fail-fast",
+    "--",
+    "--ignored",
+];
+
 fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
-    // Of the whole workspace, and chosen by name: other packages alone would be other
-    // features, and with them another build of most of it.
-    let image = [
-        "test",
-        "--workspace",
-        "--test",
-        "it",
-        "--no-fail-fast",
-        "--",
-    ];
-    let args = [&image[..], &["--ignored"], ON_ROOTS].concat();
+    let args = [IGNORED, ON_ROOTS].concat();
     let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
     let outcome = cargo_test(&args, roots.as_slice());
@@ -285,21 +287,11 @@ const PATIENT: &[&str] = &["containers::", "store::", "survey::", "units::"];
 
 /// The kernel tests, as arguments of two calls of cargo.
 fn kernel_tests() -> [Vec<&'static str>; 2] {
-    let all = [
-        "test",
-        "--package",
-        "sexton-kernel-tests",
-        "--no-fail-fast",
-        "--",
-        "--ignored",
-    ];
-    let but_patient = PATIENT.iter().flat_map(|name| ["--skip", name]);
+    let others = PATIENT.iter().chain(ON_ROOTS);
+    let but_others: Vec<_> = others.flat_map(|name| ["--skip", name]).collect();
     [
-        [&all[..], &["--test-threads=3"], PATIENT].concat(),
-        all.into_iter()
-            .chain(["--test-threads=1"])
-            .chain(but_patient)
-            .collect(),
+        [IGNORED, &["--test-threads=3"], PATIENT].concat(),
+        [IGNORED, &["--test-threads=1"], &but_others].concat(),
     ]
 }
 
