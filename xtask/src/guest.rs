@@ -7,7 +7,7 @@
 //! mounts and cgroups are not touched.
 
 mod apt;
-mod boot;
+pub(crate) mod boot;
 pub(crate) mod cpio;
 mod expect;
 pub(crate) mod mirror;

@@ -10,6 +10,7 @@ mod exit;
 mod judge;
 mod policy;
 mod quantity;
+mod signals;
 mod terminal;
 mod thinning;
 

@@ -20,8 +20,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Room for a small filesystem on which files have true page cache.
 const DISK_BYTES: u64 = 64 << 20;
 
-/// Emulation only: it works on every machine, and the same everywhere.
-const OPTIONS: &[&str] = &[
+/// Emulation only: it works on every machine, and the same everywhere. Also of the lab's guests.
+pub(crate) const EMULATED: &[&str] = &[
     "-accel",
     "tcg,thread=multi",
     "-machine",
@@ -30,6 +30,13 @@ const OPTIONS: &[&str] = &[
     "max",
     "-smp",
     "2",
+    "-nodefaults",
+    "-no-reboot",
+    "-display",
+    "none",
+];
+
+const OPTIONS: &[&str] = &[
     "-m",
     "512M",
     // Two NUMA nodes with a CPU each.
@@ -41,10 +48,6 @@ const OPTIONS: &[&str] = &[
     "node,memdev=ram0,cpus=0",
     "-numa",
     "node,memdev=ram1,cpus=1",
-    "-nodefaults",
-    "-no-reboot",
-    "-display",
-    "none",
 ];
 
 const INIT: &str = include_str!("init.sh");
@@ -106,7 +109,8 @@ impl Machine {
             self.environment.join(" ")
         );
         let mut qemu = self.qemu.command();
-        qemu.args(OPTIONS)
+        qemu.args(EMULATED)
+            .args(OPTIONS)
             .arg("-kernel")
             .arg(&self.kernel)
             .arg("-initrd")

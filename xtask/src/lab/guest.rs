@@ -15,6 +15,7 @@ use sexton_lab::job;
 use sexton_lab::script::OUT;
 
 use super::image;
+use crate::guest::boot::EMULATED;
 use crate::guest::{Cell, Cgroup, parts};
 use crate::{command, workspace};
 
@@ -29,22 +30,9 @@ const MARK: &str = "lab: ";
 
 const INIT: &str = include_str!("init.sh");
 
-/// Emulation only: it works on every machine, and the same everywhere.
 const OPTIONS: &[&str] = &[
-    "-accel",
-    "tcg,thread=multi",
-    "-machine",
-    "q35",
-    "-cpu",
-    "max",
-    "-smp",
-    "2",
     "-m",
     "2G",
-    "-nodefaults",
-    "-no-reboot",
-    "-display",
-    "none",
     "-device",
     "nvme,drive=root,serial=root",
     "-device",
@@ -167,7 +155,8 @@ impl Guests {
     pub(super) fn command(&self, cell: &Cell, disks: &Disks, serial: &str) -> Result<Command> {
         let store = self.store()?;
         let mut qemu = store.qemu()?.command();
-        qemu.args(OPTIONS)
+        qemu.args(EMULATED)
+            .args(OPTIONS)
             .arg("-kernel")
             .arg(self.kernel(cell)?.image)
             .arg("-initrd")

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -19,11 +19,10 @@ use sexton_report::diagnosis::{self as report, Judged};
 use sexton_report::record::{ProgressView, watching_line};
 use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec};
 use sexton_store::Limits;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::{DiagnoseArgs, DiagnoseFormat};
 use crate::exit::Exit;
-use crate::{judge, policy, terminal};
+use crate::{judge, policy, signals, terminal};
 
 /// How often the line on the terminal is renewed.
 const BEAT: Duration = Duration::from_millis(250);
@@ -106,17 +105,7 @@ fn refuse_to_mix(folder: &Path) -> Result<()> {
 
 /// Records with every sensor until the time is up or a signal comes.
 fn watch(folder: &Path, time: Duration, more: &[&'static SensorSpec]) -> Result<()> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The first ends the watch; should judging hang, the second ends that.
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            Exit::Failed as i32,
-            Arc::clone(&stop),
-        )
-        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-        .context("cannot listen for signals")?;
-    }
+    let stop = signals::asked_to_stop_or_made_to()?;
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
     let mut recorder = Recorder::start(&host, &members(time, more), folder, limits)?;

@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::{Child, Command};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ use sexton_drill::{Consent, Drill, Options, Plan};
 use sexton_host::Host;
 use sexton_model::census::{Census, Method, State};
 use sexton_sensors::memcg::{CensusOptions, census};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::{DrillArgs, DrillPartArgs};
 use crate::exit::Exit;
+use crate::signals;
 
 /// How often a drill is looked after.
 const BEAT: Duration = Duration::from_millis(100);
@@ -43,11 +42,7 @@ pub fn run(args: &DrillArgs) -> Result<Exit> {
         time: args.time,
     })?;
     // Listened for before anything is made, so that nothing is left by a signal.
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot listen for signals")?;
-    }
+    let stop = signals::asked_to_stop()?;
     let Some(consent) = consent(args, &plan)? else {
         return Ok(Exit::NothingFound);
     };

@@ -5,10 +5,8 @@ mod target;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use sexton_host::Host;
 use sexton_model::census::Census;
 use sexton_model::fix::{FixReport, Plan};
@@ -18,11 +16,11 @@ use sexton_remedy::lock::{self, Lock};
 use sexton_remedy::{Allowance, Consent, Eyes, Fix};
 use sexton_report::fix as report;
 use sexton_sensors::memcg::{CensusOptions, census};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Format;
 use crate::cli::fix::FixArgs;
 use crate::exit::Exit;
+use crate::signals;
 
 /// Plans, and on consent carries out.
 pub fn run(args: &FixArgs) -> Result<Exit> {
@@ -92,11 +90,7 @@ fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
     let Some(consent) = consent(args.yes, &mut err)? else {
         bail!("nothing was changed");
     };
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot listen for signals")?;
-    }
+    let stop = signals::asked_to_stop()?;
     let mut journal = Journal::new(Path::new(journal::FOLDER));
     let is_terminal = err.is_terminal();
     let mut tell = |line: &str| {

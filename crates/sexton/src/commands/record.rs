@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -11,10 +11,10 @@ use sexton_host::Host;
 use sexton_report::record as report;
 use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec, stacks};
 use sexton_store::Limits;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::RecordArgs;
 use crate::exit::Exit;
+use crate::signals;
 
 /// How often the line on the terminal is renewed.
 const BEAT: Duration = Duration::from_millis(500);
@@ -26,11 +26,7 @@ const SHORTEST_BEAT: Duration = Duration::from_millis(10);
 pub fn run(args: &RecordArgs) -> Result<Exit> {
     let members = members(args)?;
     stacks::set_rate(args.hz);
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot listen for signals")?;
-    }
+    let stop = signals::asked_to_stop()?;
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(args.max_size, args.max_age);
     let mut recorder = Recorder::start(&host, &members, &args.output, limits)?;

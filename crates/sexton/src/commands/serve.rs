@@ -14,12 +14,11 @@ use sexton_host::Host;
 use sexton_sensors::SENSORS;
 use sexton_store::Limits;
 use sexton_web::{Imported, Options, Server};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::profile;
 use crate::cli::ServeArgs;
 use crate::exit::Exit;
-use crate::judge;
+use crate::{judge, signals};
 
 /// How often signals are looked for; a recording takes what came meanwhile.
 const BEAT: Duration = Duration::from_millis(250);
@@ -30,17 +29,7 @@ const MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
 /// Serves until a signal comes.
 pub fn run(args: &ServeArgs) -> Result<Exit> {
     let token = token(args)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // The first ends it well; should that hang, the second ends it anyhow.
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            Exit::Failed as i32,
-            Arc::clone(&stop),
-        )
-        .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-        .context("cannot listen for signals")?;
-    }
+    let stop = signals::asked_to_stop_or_made_to()?;
     match &args.bundle {
         Some(bundle) => {
             let name = bundle.file_name().unwrap_or(bundle.as_os_str());
