@@ -1,6 +1,6 @@
 //! `cargo xtask bench NAME`: measure one thing, in release; `all` measures everything.
 
-mod all;
+mod page;
 
 use std::process::{Command, ExitCode};
 
@@ -20,9 +20,14 @@ struct Bench {
 enum Writes {
     /// With `--write` it puts them there.
     Itself,
-    /// It only prints them.
-    ToStdout,
+    /// It only prints them, as the page wants them.
+    AsMarkdown,
+    /// It only prints them, as lines of plain text.
+    AsText,
 }
+
+/// Has the figures written to `docs/benchmarks.md`.
+const WRITE: &str = "--write";
 
 const BENCHES: &[Bench] = &[
     Bench {
@@ -47,25 +52,25 @@ const BENCHES: &[Bench] = &[
         name: "attached",
         package: "sexton-kernel-tests",
         measures: "cost of the sensors that stay attached to the scheduler and the network (needs root)",
-        writes: Writes::ToStdout,
+        writes: Writes::AsText,
     },
     Bench {
         name: "events",
         package: "sexton-kernel-tests",
         measures: "time of each event that BPF programs see, and of telling it (needs root)",
-        writes: Writes::ToStdout,
+        writes: Writes::AsText,
     },
     Bench {
         name: "image",
         package: "sexton",
         measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
-        writes: Writes::ToStdout,
+        writes: Writes::AsMarkdown,
     },
     Bench {
         name: "page",
         package: "sexton",
         measures: "how soon the page of a recording of 12 hours has its answers",
-        writes: Writes::ToStdout,
+        writes: Writes::AsMarkdown,
     },
     Bench {
         name: "profile",
@@ -83,7 +88,7 @@ const BENCHES: &[Bench] = &[
         name: "stacks",
         package: "sexton-kernel-tests",
         measures: "cost of sampling stacks, next to perf record on the same run (needs root and perf)",
-        writes: Writes::ToStdout,
+        writes: Writes::AsText,
     },
 ];
 
@@ -96,13 +101,17 @@ pub(crate) fn bench(name: Option<&str>, args: &[String]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if name == "all" {
-        return all::all();
+        return page::all();
     }
     let bench = BENCHES
         .iter()
         .find(|bench| bench.name == name)
         .with_context(|| format!("no bench is called {name}; `cargo xtask bench` lists them"))?;
-    run(bench, args)?;
+    if args.iter().any(|arg| arg == WRITE) {
+        page::measure_and_write(bench, args)?;
+    } else {
+        run(bench, args)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,27 +1,25 @@
-//! `cargo xtask bench all`: every bench, one after another, and what they measured in the page.
+//! What benches measured, in the page; `cargo xtask bench all` is every one of them.
 //!
 //! A bench has a place of its own on the page, between two marks; all else there is prose and
 //! stays. One that fails keeps its old figures and does not stop the others.
 
 use std::fs;
-use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{BENCHES, Bench, Writes};
+use super::{BENCHES, Bench, WRITE, Writes};
 use crate::workspace;
 
 const PAGE: &str = "docs/benchmarks.md";
 
 pub(super) fn all() -> Result<ExitCode> {
-    let page = workspace::root().join(PAGE);
     let mut rows = Vec::new();
     for (i, bench) in BENCHES.iter().enumerate() {
         println!("\n=== {} ({} of {})", bench.name, i + 1, BENCHES.len());
         let start = Instant::now();
-        let done = measure(bench, &page);
+        let done = measure_and_write(bench, &[WRITE.to_owned()]);
         if let Err(error) = &done {
             eprintln!("error: {error:#}");
         }
@@ -38,25 +36,27 @@ pub(super) fn all() -> Result<ExitCode> {
     })
 }
 
-fn measure(bench: &Bench, page: &Path) -> Result<()> {
-    match bench.writes {
-        Writes::Itself => super::run(bench, &["--write".to_owned()]),
-        Writes::ToStdout => {
-            let mut cargo = super::prepared(bench)?;
-            let output = cargo
-                .stdin(Stdio::null())
-                .stderr(Stdio::inherit())
-                .output()
-                .context("cannot start cargo")?;
-            let text = String::from_utf8_lossy(&output.stdout);
-            print!("{text}");
-            ensure!(output.status.success(), "it ended with {}", output.status);
-            let old = fs::read_to_string(page)
-                .with_context(|| format!("cannot read {}", page.display()))?;
-            fs::write(page, with_section(&old, bench, &text, &machine()))
-                .with_context(|| format!("cannot write {}", page.display()))
-        }
+/// Runs a bench with these arguments, of which one is [`WRITE`].
+pub(super) fn measure_and_write(bench: &Bench, args: &[String]) -> Result<()> {
+    if bench.writes == Writes::Itself {
+        return super::run(bench, args);
     }
+    let mut cargo = super::prepared(bench)?;
+    let output = cargo
+        .arg("--")
+        .args(args.iter().filter(|arg| *arg != WRITE))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    ensure!(output.status.success(), "it ended with {}", output.status);
+    let page = workspace::root().join(PAGE);
+    let old =
+        fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))?;
+    fs::write(&page, with_section(&old, bench, &text, &machine()))
+        .with_context(|| format!("cannot write {}", page.display()))
 }
 
 /// The page with what a bench printed in its place. A bench without one gets it at the end.
@@ -65,7 +65,11 @@ fn with_section(page: &str, bench: &Bench, text: &str, machine: &str) -> String 
         format!("<!-- {}: begin -->\n", bench.name),
         format!("<!-- {}: end -->", bench.name),
     );
-    let body = format!("{machine}\n\n```text\n{}\n```\n", text.trim_end());
+    let text = text.trim_end();
+    let body = match bench.writes {
+        Writes::AsText => format!("{machine}\n\n```text\n{text}\n```\n"),
+        _ => format!("{machine}\n\n{text}\n"),
+    };
     let between = page
         .split_once(&begin)
         .and_then(|(head, rest)| Some((head, rest.split_once(&end)?.1)));
@@ -96,7 +100,7 @@ mod tests {
         name: "walk",
         package: "none",
         measures: "a walk",
-        writes: Writes::ToStdout,
+        writes: Writes::AsText,
     };
 
     #[test]
