@@ -1,5 +1,6 @@
 //! What a diagnosis in JSON asks to be fixed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -8,6 +9,9 @@ use serde::Deserialize;
 
 /// A diagnosis that is larger was not written by us.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// A unit that is started again and again.
+const RESTARTS: &str = "UNIT001";
 
 const SCHEMA: &str = "sexton.diagnosis/1";
 
@@ -74,10 +78,21 @@ impl Diagnosis {
         Ok(diagnosis)
     }
 
-    /// Units that cause something, by themselves or through what they start.
+    /// Units that cause something, by themselves or through what they start; each once.
     pub fn guilty_units(&self) -> impl Iterator<Item = &str> {
+        let units = self.of_units(&[RESTARTS, "UNIT002"]);
+        let names: BTreeSet<&str> = units.collect();
+        names.into_iter()
+    }
+
+    /// Whether systemd starts this unit again and again.
+    pub fn restarts(&self, unit: &str) -> bool {
+        self.of_units(&[RESTARTS]).any(|name| name == unit)
+    }
+
+    fn of_units(&self, codes: &[&str]) -> impl Iterator<Item = &str> {
         let units = self.findings.iter().filter(|finding| {
-            matches!(finding.code.as_str(), "UNIT001" | "UNIT002") && finding.subject.kind == "unit"
+            codes.contains(&finding.code.as_str()) && finding.subject.kind == "unit"
         });
         units.map(|finding| finding.subject.name.as_str())
     }
@@ -107,6 +122,8 @@ mod tests {
 
     const TEXT: &str = r#"{"schema":"sexton.diagnosis/1","verdict":{"state":"cause-found"},"findings":[
         {"id":"UNIT002:ecs.service","code":"UNIT002","subject":{"kind":"unit","name":"ecs.service"},"remedies":[]},
+        {"id":"UNIT001:loop.service","code":"UNIT001","subject":{"kind":"unit","name":"loop.service"}},
+        {"id":"UNIT002:loop.service","code":"UNIT002","subject":{"kind":"unit","name":"loop.service"}},
         {"id":"MCG001:/docker/<id>","code":"MCG001","subject":{"kind":"cgroup","name":"/docker/<id>"},"caused_by":["UNIT002:ecs.service"]},
         {"id":"NIC001:eth0","code":"NIC001","subject":{"kind":"device","name":"eth0"},"remedies":[{"text":"look","command":"dmesg"}]}]}"#;
 
@@ -115,8 +132,10 @@ mod tests {
         let diagnosis = Diagnosis::parse(TEXT.as_bytes()).expect("a diagnosis");
         assert_eq!(
             diagnosis.guilty_units().collect::<Vec<_>>(),
-            ["ecs.service"]
+            ["ecs.service", "loop.service"]
         );
+        assert!(!diagnosis.restarts("ecs.service"), "it runs all the time");
+        assert!(diagnosis.restarts("loop.service"));
         assert_eq!(diagnosis.origins().collect::<Vec<_>>(), ["/docker/<id>"]);
         assert_eq!(diagnosis.advice().count(), 1);
     }

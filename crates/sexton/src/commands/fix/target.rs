@@ -104,8 +104,13 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         target.units.push(unit.name.clone());
         let how = how(args).unwrap_or_else(|| How::fitting(risks.of(name), false));
         if how == How::Bound {
+            // A unit that starts things from within does not restart for it.
+            let limit = match diagnosis.restarts(name) {
+                true => "",
+                false => "a bound on restarts does not end what it does while it runs: ",
+            };
             target.advice.push(Advice {
-                text: format!("if nobody needs {name}, mask it instead of bounding it"),
+                text: format!("{limit}if nobody needs {name}, mask it instead of bounding it"),
                 command: Some(format!("sexton fix --unit {name} --how mask --apply")),
             });
         }
