@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, image_roots, setup, workspace};
+use crate::{command, image_roots, rootfs, setup, workspace};
 
 struct Bench {
     name: &'static str,
@@ -126,6 +126,10 @@ fn prepared(bench: &Bench) -> Result<Command> {
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
     // Benches measure the whole command too.
     cargo.env("SEXTON", workspace::sexton());
+    if bench.name == "check" {
+        setup::install_missing(setup::For::Tests)?;
+        cargo.env("SEXTON_TEST_ROOTFS", rootfs::make()?);
+    }
     if bench.name == "overhead" {
         let below = setup::peers::install();
         cargo.envs(below.map(|below| ("SEXTON_BENCH_BELOW", below)));

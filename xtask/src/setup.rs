@@ -216,6 +216,23 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// What not every Debian has. A test that needs it says so where it is not.
+const OPTIONAL: &[Need] = &[Need {
+    proof: Proof::Program("packer"),
+    package: "packer",
+    why: "runs the example for it",
+    work: For::Tests,
+}];
+
+/// Installs what may be there to install, and goes on without it if it is not.
+pub(crate) fn install_optional() {
+    for need in missing(OPTIONAL, For::Tests, is_met) {
+        eprintln!("set-up: {} {}", need.package, need.why);
+        install(&[need.package])
+            .unwrap_or_else(|error| eprintln!("set-up: going on without it: {error:#}"));
+    }
+}
+
 /// Installs what `work` needs and this machine lacks.
 pub(crate) fn install_missing(work: For) -> Result<()> {
     let missing = missing(NEEDS, work, is_met);

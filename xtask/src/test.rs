@@ -268,6 +268,7 @@ fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
 
 fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
     // Without these the tests that need them say so, and the others run.
+    setup::install_optional();
     command::run(&mut workspace::build_static_sexton())
         .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
@@ -283,7 +284,13 @@ fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
 
 /// Kernel tests that measure nothing others could disturb, and mostly wait: several of them
 /// run at once. The others count what the whole machine does, and run one by one.
-const PATIENT: &[&str] = &["containers::", "store::", "survey::", "units::"];
+const PATIENT: &[&str] = &[
+    "containers::",
+    "pipelines::",
+    "store::",
+    "survey::",
+    "units::",
+];
 
 /// The kernel tests, as arguments of two calls of cargo.
 fn kernel_tests() -> [Vec<&'static str>; 2] {

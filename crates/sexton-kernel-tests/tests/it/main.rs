@@ -14,6 +14,7 @@ mod hostile;
 mod klog;
 mod napi;
 mod nics;
+mod pipelines;
 mod pressure;
 mod runq;
 mod scenarios;

@@ -1,7 +1,7 @@
 //! The examples of pipelines on a real root, as the machine that is being built would run them:
 //! Debian with many packages, kubelet, and the agent that should not be there.
 //!
-//! Packer and Docker themselves are not run: what they would run is.
+//! Packer and Docker themselves are run by the kernel tests, on a smaller root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
