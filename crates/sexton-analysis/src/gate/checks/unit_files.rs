@@ -51,15 +51,17 @@ fn unwanted_units(seen: &Seen<'_>, policy: &GatePolicy) -> Count {
         (_, Some(shape)) => format!("of no use on a {shape}: {}", names(&units)),
         (_, None) => format!("of no use anywhere: {}", names(&units)),
     };
-    let count = match (shape, unread.next()) {
-        (Some(_), None) => Count::of(n, found),
-        (Some(_), Some((_, _, gap))) => {
+    // Without a shape nothing is expected of the node but what holds of any: that is judged,
+    // and is no gap.
+    let found = match shape {
+        Some(_) => found,
+        None => format!("{found}; what this node is for, --shape says"),
+    };
+    let count = match unread.next() {
+        None => Count::of(n, found),
+        Some((_, _, gap)) => {
             Count::at_least(n, format!("{found}; not all files were read: {}", gap.text))
         }
-        (None, _) => Count::at_least(
-            n,
-            format!("{found}; what this node is for cannot be told: say it with --shape"),
-        ),
     };
     let next = units.first().map(|_| match &policy.shape {
         Some(given) => format!("sexton image audit / --shape {}", shell_word(given)),
