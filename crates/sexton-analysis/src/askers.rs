@@ -2,8 +2,8 @@
 //!
 //! Several signs lead there, and each says how strong it is: the path of the cgroup; the
 //! process inside a scope that systemd made; the ancestry of the creator; the program that
-//! asked for a container and ended with it; the image and the name of a container; starts of
-//! a unit, or what it writes to the journal, in step with the births. Daemons that do what
+//! asked for a container and ended with it, or was at work each time; the image and the name
+//! of a container; starts of a unit, or what it writes to the journal, in step with the births. Daemons that do what
 //! they are asked are named only when nobody else can be.
 
 mod clients;
@@ -102,7 +102,8 @@ impl<'a> Askers<'a> {
     pub(crate) fn of_births(&self, births: &Births<'a>) -> Vec<Asked<'a>> {
         let mut asked: BTreeMap<Subject, Asked<'a>> = BTreeMap::new();
         let mut unclaimed: BTreeMap<&str, Vec<Birth<'a>>> = BTreeMap::new();
-        for (birth, found) in self.followed(births) {
+        let alike = self.alike(&births.births);
+        for (birth, found) in self.followed(births, &alike) {
             let is_daemon = |signs: &[Sign]| signs.iter().any(|sign| sign.way == Way::Daemon);
             if !self.may_accuse_daemons && found.as_ref().is_some_and(|found| is_daemon(&found.1)) {
                 continue;
@@ -117,9 +118,13 @@ impl<'a> Askers<'a> {
             self.add(&mut asked, subject, signs, birth.clone());
         }
         for (pattern, births) in unclaimed {
-            let (subject, sign) = process::behind(pattern, &births);
-            if sign.way == Way::Daemon && !self.may_accuse_daemons {
-                continue;
+            let (mut subject, mut sign) = process::behind(pattern, &births);
+            if sign.way == Way::Daemon {
+                match alike.asker_of(pattern) {
+                    Some(found) => (subject, sign) = found,
+                    None if self.may_accuse_daemons => {}
+                    None => continue,
+                }
             }
             for birth in births {
                 self.add(&mut asked, subject.clone(), vec![sign.clone()], birth);
@@ -130,15 +135,17 @@ impl<'a> Askers<'a> {
 
     /// Who is behind each birth. The cgroup of a pod, and of what only holds its namespaces, is
     /// made for the containers in it: whoever is behind those is behind it.
-    fn followed<'b>(&self, births: &'b Births<'a>) -> Vec<(&'b Birth<'a>, Option<Found>)> {
-        let by_scope = scopes(&births.births);
-        let by_step = self.steps(&births.births);
+    fn followed<'b>(
+        &self,
+        births: &'b Births<'a>,
+        alike: &Alike<'a, 'b>,
+    ) -> Vec<(&'b Birth<'a>, Option<Found>)> {
         let own = births
             .births
             .iter()
             .filter(|birth| !is_start_of_unit(birth));
         let mut all: Vec<(&Birth<'a>, Option<Found>)> = own
-            .map(|birth| (birth, self.of_birth(birth, &by_scope, &by_step)))
+            .map(|birth| (birth, self.of_birth(birth, alike)))
             .collect();
         let mut of_pods: BTreeMap<String, Found> = BTreeMap::new();
         for (birth, found) in &all {
@@ -184,12 +191,7 @@ impl<'a> Askers<'a> {
         one.births.push(birth);
     }
 
-    fn of_birth(
-        &self,
-        birth: &Birth<'a>,
-        by_scope: &HashMap<&str, (&'a str, &'a str)>,
-        by_step: &BTreeMap<&str, (&'a str, Step)>,
-    ) -> Option<Found> {
+    fn of_birth(&self, birth: &Birth<'a>, alike: &Alike<'a, '_>) -> Option<Found> {
         let unit_subject = |unit: &str| Subject::new(SubjectKind::Unit, unit);
         let unit = birth.unit.as_deref();
         if let Some(unit) = unit.filter(|unit| !known::is_between(unit)) {
@@ -200,7 +202,7 @@ impl<'a> Askers<'a> {
                 return Some((unit_subject(unit), vec![Sign::own(unit)]));
             }
         }
-        if let Some((unit, comm)) = by_scope.get(birth.pattern.as_str()) {
+        if let Some((unit, comm)) = alike.scopes.get(birth.pattern.as_str()) {
             return Some((unit_subject(unit), vec![Sign::scope(unit, comm)]));
         }
         if birth.container.is_some() {
@@ -214,8 +216,8 @@ impl<'a> Askers<'a> {
             Some(unit) if !known::is_between(unit) => {
                 Some((unit_subject(unit), vec![Sign::ancestry(birth, unit)]))
             }
-            Some(daemon) => Some(match by_step.get(birth.pattern.as_str()) {
-                Some((unit, step)) => (unit_subject(unit), vec![Sign::in_step(unit, *step)]),
+            Some(daemon) => Some(match alike.asker_of(&birth.pattern) {
+                Some((subject, sign)) => (subject, vec![sign]),
                 None => (unit_subject(daemon), vec![Sign::daemon(birth, daemon)]),
             }),
             None => None,
@@ -316,16 +318,31 @@ impl<'a> Askers<'a> {
         found
     }
 
-    /// Units in step with the births of each pattern.
-    fn steps<'b>(&self, births: &'b [Birth<'a>]) -> BTreeMap<&'b str, (&'a str, Step)> {
+    /// What is known of births that are alike, by their pattern.
+    fn alike<'b>(&self, births: &'b [Birth<'a>]) -> Alike<'a, 'b> {
         let mut times: BTreeMap<&'b str, Vec<Moment>> = BTreeMap::new();
+        // A client of a container that has ended is known by its status.
+        let mut open: BTreeMap<&'b str, Vec<Moment>> = BTreeMap::new();
         for birth in births {
             times.entry(&birth.pattern).or_default().push(birth.at);
+            let life = self.life(birth);
+            if life.is_none_or(|life| life.exit_code.is_none()) {
+                open.entry(&birth.pattern).or_default().push(birth.at);
+            }
         }
-        times
+        // Most of them, or it holds for none.
+        open.retain(|pattern, open| 2 * open.len() > times[pattern].len());
+        let in_step = times
             .into_iter()
-            .filter_map(|(pattern, times)| Some((pattern, *self.steps.with(&times).first()?)))
-            .collect()
+            .filter_map(|(pattern, times)| Some((pattern, *self.steps.with(&times).first()?)));
+        let at_work = open
+            .into_iter()
+            .filter_map(|(pattern, times)| Some((pattern, self.clients.at_work(&times)?)));
+        Alike {
+            scopes: scopes(births),
+            at_work: at_work.collect(),
+            in_step: in_step.collect(),
+        }
     }
 
     fn life(&self, birth: &Birth<'_>) -> Option<&Life<'a>> {
@@ -338,6 +355,31 @@ impl<'a> Askers<'a> {
         birth.container?;
         let told = self.life(birth).map(|life| life.image);
         told.or_else(|| self.images.get(&birth.pattern).copied())
+    }
+}
+
+/// Who asked for births that are alike, by their pattern.
+#[derive(Debug)]
+struct Alike<'a, 'b> {
+    /// Of scopes: the unit and the process inside.
+    scopes: HashMap<&'b str, (&'a str, &'a str)>,
+    /// The unit whose client was at work, and the client.
+    at_work: BTreeMap<&'b str, (&'a str, &'a str)>,
+    /// The unit that did something in step.
+    in_step: BTreeMap<&'b str, (&'a str, Step)>,
+}
+
+impl Alike<'_, '_> {
+    /// Who had a daemon make them.
+    fn asker_of(&self, pattern: &str) -> Option<(Subject, Sign)> {
+        let unit_subject = |unit: &str| Subject::new(SubjectKind::Unit, unit);
+        let at_work = self.at_work.get(pattern);
+        let at_work = at_work.map(|(unit, comm)| (unit_subject(unit), Sign::at_work(unit, comm)));
+        let in_step = || {
+            let (unit, step) = self.in_step.get(pattern)?;
+            Some((unit_subject(unit), Sign::in_step(unit, *step)))
+        };
+        at_work.or_else(in_step)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Tells of processes that end by a signal, with a status that is not 0, or because the
-//! kernel ran out of memory.
+//! kernel ran out of memory; and of clients that ask daemons for containers or units.
 //!
 //! Source: the raw tracepoints `sched_process_exit` and `mark_victim`, through a BPF
 //! program that reads the process and its cgroup while they are still there.
-//! Blind to: what a process that ended with status 0 did; those are counted.
+//! Blind to: what other processes that ended with status 0 did; those are counted.
 //! Overhead: `docs/overhead.md#exits`.
 
+mod clients;
 mod roles;
 
 use std::collections::HashMap;
@@ -33,6 +34,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     emits: &[
         &fact::PROCESS_FAILED,
         &fact::PROCESS_FAILED_BURST,
+        &fact::CLIENT_ENDED,
         &fact::PROCESS_EXITS_NORMAL,
         &fact::PROCESS_EXITS_ABNORMAL,
         &fact::OOM_VICTIMS,
@@ -51,6 +53,9 @@ const MAX_TOLD: usize = 200;
 /// whose role is known.
 const MAX_NOTABLE: usize = 300;
 
+/// Clients of one poll that are told: more ask for nothing that could be counted by hand.
+const MAX_CLIENTS: usize = 200;
+
 /// Names and statuses of one poll that are kept apart in a burst.
 const MAX_KINDS: usize = 256;
 
@@ -63,7 +68,9 @@ fn examine(host: &Host) -> Vec<Sight> {
         return vec![Sight::blind(WHAT, bpf::not_running(NAME).text)];
     }
     let shows = "every process that ends badly from now on: name, status, cgroup, lifetime, OOM";
-    vec![bpf::examine(host, WHAT, shows, || Watch::load().map(drop))]
+    vec![bpf::examine(host, WHAT, shows, || {
+        Watch::load([]).map(drop)
+    })]
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -72,7 +79,8 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     }
     let roles = Roles::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
     let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
-    let mut watch = Watch::load().map_err(blind)?;
+    let clients = clients::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
+    let mut watch = Watch::load(clients.iter().map(String::as_str)).map_err(blind)?;
     watch.attach().map_err(blind)?;
     Ok(Box::new(Exits {
         watch,
@@ -96,6 +104,11 @@ impl Sensor for Exits {
             .watch
             .drain(MAX_DRAINED, |event| teller.tell(&event, out));
         teller.burst.tell(out);
+        if teller.n_clients > MAX_CLIENTS {
+            let n = (teller.n_clients - MAX_CLIENTS) as u64;
+            let text = format!("{n} more ends of clients of daemons in one second");
+            out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(n), text));
+        }
         let tally = self.watch.tally();
         self.sample(&tally, out);
         self.tell_losses(&tally, malformed, out);
@@ -119,9 +132,8 @@ impl Exits {
         let new = tally.n_lost - self.n_lost;
         self.n_lost = tally.n_lost;
         if new > 0 {
-            let text = format!(
-                "{new} abnormal ends found no room in the ring: they are counted, but not told"
-            );
+            let text =
+                format!("{new} ends found no room in the ring: they are counted, but not told");
             out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(new), text));
         }
         bpf::tell_malformed(NAME, malformed, out);
@@ -133,6 +145,7 @@ struct Teller<'r> {
     roles: &'r Roles,
     n_told: usize,
     n_notable: usize,
+    n_clients: usize,
     burst: Burst,
 }
 
@@ -142,12 +155,22 @@ impl<'r> Teller<'r> {
             roles,
             n_told: 0,
             n_notable: 0,
+            n_clients: 0,
             burst: Burst::default(),
         }
     }
 
     fn tell(&mut self, event: &Event, out: &mut Sink) {
         let role = self.roles.of(&event.comm, &event.cgroup);
+        let subject = Subject::new(SubjectKind::Process, event.tgid.to_string());
+        let at = Moment::from_ns(event.at_ns);
+        if event.code == 0 {
+            self.n_clients += 1;
+            if self.n_clients <= MAX_CLIENTS {
+                out.event(at, &subject, &fact::CLIENT_ENDED, describe(event, role));
+            }
+            return;
+        }
         let (n, limit) = if event.oom || role.is_some() {
             (&mut self.n_notable, MAX_NOTABLE)
         } else {
@@ -157,8 +180,6 @@ impl<'r> Teller<'r> {
             return self.burst.add(event);
         }
         *n += 1;
-        let subject = Subject::new(SubjectKind::Process, event.tgid.to_string());
-        let at = Moment::from_ns(event.at_ns);
         out.event(at, &subject, &fact::PROCESS_FAILED, describe(event, role));
     }
 }

@@ -1,11 +1,11 @@
-//! Programs that ask a daemon for a container and wait for it, such as `docker run`: they
-//! are in the unit that asks, began before the container did, and end when it does, with
-//! its status. Only those of containers that fail are told of, which is what loops are of.
+//! Programs that ask a daemon for something and wait for it. `docker run` is in the unit that
+//! asks, began before the container did, and ends when it does, with its status;
+//! `systemd-run` is at work while systemd makes the unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sexton_model::fact::exit::PROCESS_FAILED;
+use sexton_model::fact::exit::{CLIENT_ENDED, PROCESS_FAILED};
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
 
@@ -25,15 +25,23 @@ const LEAST: usize = 3;
 /// Not all: ends that come in bursts are counted and not told.
 const SHARE: f64 = 0.5;
 
+/// Of births so many must have come while a client of one unit was at work, and of its clients
+/// so many must have seen one: whoever asks for something else all the time, such as a list
+/// of containers, is at work at any birth.
+const BIRTHS_SHARE: f64 = 0.8;
+const RUNS_SHARE: f64 = 0.5;
+
 /// Units whose clients ran containers.
 #[derive(Debug, Default)]
 pub(super) struct Clients<'a> {
     /// By the container's id, the unit and the client's name.
     by_life: BTreeMap<&'a str, (&'a str, &'a str)>,
     by_image: BTreeMap<&'a str, (&'a str, &'a str)>,
+    runs: Vec<Run<'a>>,
 }
 
 /// A client from its start to its end.
+#[derive(Debug)]
 struct Run<'a> {
     unit: &'a str,
     comm: &'a str,
@@ -44,17 +52,18 @@ struct Run<'a> {
 
 impl<'a> Clients<'a> {
     pub(super) fn of(case: &Case<'a>, lives: &[Life<'a>]) -> Self {
-        let runs: Vec<Run<'a>> = case
-            .of(&PROCESS_FAILED)
-            .iter()
-            .filter_map(|r| run(r))
-            .collect();
+        let (failed, well) = (case.of(&PROCESS_FAILED), case.of(&CLIENT_ENDED));
+        let ended = failed.iter().chain(well);
+        let runs: Vec<Run<'a>> = ended.filter_map(|record| run(record)).collect();
         let Some(seen) = span(&runs) else {
             return Self::default();
         };
+        // Recordings of older versions tell only of clients that failed.
+        let is_told = |life: &&Life<'a>| !well.is_empty() || life.exit_code != Some(0);
         let mut found = Self::default();
         let mut lives_of: BTreeMap<&'a str, Vec<Option<(&'a str, &'a str)>>> = BTreeMap::new();
-        for life in lives.iter().filter(|life| is_within(life, seen)) {
+        let lives = lives.iter().filter(is_told);
+        for life in lives.filter(|life| is_within(life, seen)) {
             let client = client_of(life, &runs);
             lives_of.entry(life.image).or_default().push(client);
             found.by_life.extend(client.map(|client| (life.id, client)));
@@ -76,7 +85,33 @@ impl<'a> Clients<'a> {
             let known = only.filter(|client| many.contains(**client));
             found.by_image.extend(known.map(|client| (image, **client)));
         }
+        found.runs = runs;
         found
+    }
+
+    /// The one unit whose clients were at work at these moments, and little else; with the
+    /// name of the client.
+    pub(super) fn at_work(&self, times: &[Moment]) -> Option<(&'a str, &'a str)> {
+        if times.len() < LEAST {
+            return None;
+        }
+        let mut by_unit: BTreeMap<(&'a str, &'a str), Vec<&Run<'a>>> = BTreeMap::new();
+        for run in &self.runs {
+            by_unit.entry((run.unit, run.comm)).or_default().push(run);
+        }
+        let spans = |run: &Run<'_>, at: &Moment| run.from <= *at && *at <= run.to;
+        let mut fitting = by_unit.into_iter().filter(|(_, runs)| {
+            let is_asked = |at: &&Moment| runs.iter().any(|run| spans(run, at));
+            let n_asked = times.iter().filter(is_asked).count();
+            let asks = |run: &&&Run<'a>| times.iter().any(|at| spans(run, at));
+            let n_asking = runs.iter().filter(asks).count();
+            n_asked as f64 >= BIRTHS_SHARE * times.len() as f64
+                && n_asking as f64 >= RUNS_SHARE * runs.len() as f64
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some((client, _)), None) => Some(client),
+            _ => None,
+        }
     }
 
     /// The unit whose client ran these containers of an image, and the name of the client.
@@ -117,9 +152,9 @@ fn span(runs: &[Run<'_>]) -> Option<(Moment, Moment)> {
 }
 
 fn is_within(life: &Life<'_>, (from, to): (Moment, Moment)) -> bool {
-    let is_failed = life.exit_code.is_some_and(|code| code != 0);
+    let is_known = life.exit_code.is_some();
     let has_begun = life.started.is_some_and(|started| started >= from);
-    is_failed && has_begun && life.ended.is_some_and(|ended| ended <= to)
+    is_known && has_begun && life.ended.is_some_and(|ended| ended <= to)
 }
 
 /// The client of one container; `None` when two units may have run it.

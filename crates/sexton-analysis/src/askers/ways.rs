@@ -25,6 +25,8 @@ pub(crate) enum Way {
     Signature,
     /// The pod it belongs to.
     Pod,
+    /// A program of the unit that asks the daemon was at work each time.
+    AtWork,
     /// The container, its image or its project is named like the unit.
     Name,
     /// The unit was started each time.
@@ -45,7 +47,7 @@ impl Way {
             Self::Scope | Self::Ancestry | Self::Process => 90,
             Self::Client => 85,
             Self::Signature => 80,
-            Self::Pod => 75,
+            Self::Pod | Self::AtWork => 75,
             Self::Name | Self::InStep => 60,
             Self::Writes | Self::Pattern => 55,
             Self::Daemon => 50,
@@ -120,6 +122,14 @@ impl Sign {
              their status"
         );
         Self::new(Way::Client, "exits, containers", text)
+    }
+
+    pub(super) fn at_work(unit: &str, comm: &str) -> Self {
+        let text = format!(
+            "by client: {comm} in {unit} was at work when at least 80 % of them were made, and \
+             seldom otherwise"
+        );
+        Self::new(Way::AtWork, "exits, cgroups", text)
     }
 
     pub(super) fn signature(known: &Known, what: &str, is_seen: bool) -> Self {

@@ -11,8 +11,9 @@
 //! and `journalctl -f -o short-monotonic` with `docker events`.
 //! Who is behind births is told, strongest first, by the path of the cgroup; the process in
 //! a scope; the maker's ancestry; the client that ended with the container; a signature of
-//! image and name; the pod; a like name; starts of a unit in step with them; what a unit
-//! writes to the journal in step with them. Each is said with its strength.
+//! image and name; the pod; a client that was at work when they were made; a like name; starts
+//! of a unit in step with them; what a unit writes to the journal in step with them. Each is
+//! said with its strength.
 //! Next: stop it, then clear what it left (MCG001).
 
 mod suspect;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tells of processes that end otherwise than with status 0.
+ * Tells of processes that end otherwise than with status 0, and of those with certain
+ * names, however they end.
  *
  * Raw tracepoints: nothing but BPF itself is needed to attach them, and a process
  * that ends costs the kernel no record it would throw away. The task that ends is
@@ -55,6 +56,9 @@ struct {
 	__type(value, u8);
 } told SEC(".maps");
 
+/* Names of programs that are told of also when they end well, filled up with zeros. */
+const volatile u64 clients[MAX_CLIENTS][COMM_LEN / sizeof(u64)];
+
 struct exits_tally tally;
 /* Rust knows the types of globals only. */
 struct exits_event event_type;
@@ -75,6 +79,19 @@ static __always_inline u32 code_of(struct task_struct *leader, struct signal_str
 	if (BPF_CORE_READ(signal, flags) & SIGNAL_GROUP_EXIT)
 		return BPF_CORE_READ(signal, group_exit_code);
 	return BPF_CORE_READ(leader, exit_code);
+}
+
+static __always_inline bool is_client(struct task_struct *leader)
+{
+	u64 name[COMM_LEN / sizeof(u64)] = {};
+
+	/* What follows the zero may be of an older, longer name. */
+	bpf_probe_read_kernel_str(name, sizeof(name), leader->comm);
+	for (u32 i = 0; i < MAX_CLIENTS; i++) {
+		if (name[0] && name[0] == clients[i][0] && name[1] == clients[i][1])
+			return true;
+	}
+	return false;
 }
 
 static __always_inline void see_cgroup(struct exits_next *to, struct task_struct *task)
@@ -148,6 +165,8 @@ int exits_process_exit(void *ctx)
 	code = code_of(leader, signal);
 	if (!code) {
 		__sync_fetch_and_add(&tally.n_normal, 1);
+		if (is_client(leader))
+			tell(leader, signal, process.start_ns, code);
 		return 0;
 	}
 	__sync_fetch_and_add(&tally.n_abnormal, 1);

@@ -7,13 +7,14 @@
 #define COMM_LEN 16
 #define NAME_LEN 256
 #define MAX_NAMES 8
+#define MAX_CLIENTS 16
 
 enum exits_flags {
 	EXITS_OOM = 1 << 0, /* chosen by the kernel when memory ran out */
 	EXITS_CUT = 1 << 1, /* the path has more, or longer, names than we look at */
 };
 
-/* The abnormal end of a process. In the ring the names of its cgroup follow, the
+/* The end of a process, abnormal or of a client. In the ring the names of its cgroup follow, the
  * innermost first, each closed by a zero, `names_len` bytes in all. */
 struct exits_event {
 	u64 at_ns;    /* since boot, time asleep included */

@@ -1,4 +1,5 @@
-//! Loads the program that tells of processes that end otherwise than with status 0.
+//! Loads the program that tells of processes that end otherwise than with status 0, and of
+//! clients of daemons, however they end.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -23,7 +24,7 @@ const PROGRAM: Program = Program {
     needs_types: true,
 };
 
-/// The abnormal end of a process.
+/// The end of a process, abnormal or of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// When, in nanoseconds since boot, time asleep included.
@@ -80,9 +81,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Loads the program, and attaches it to nothing.
-    pub fn load() -> Result<Self, LoadError> {
-        let skel = Loaded::load(PROGRAM, open)?;
+    /// Loads the program, and attaches it to nothing. Processes of these names are told of
+    /// also when they end well.
+    pub fn load<'n>(clients: impl IntoIterator<Item = &'n str>) -> Result<Self, LoadError> {
+        let clients: Vec<[u64; 2]> = clients.into_iter().map(padded).collect();
+        let skel = Loaded::load(PROGRAM, |object| open(object, &clients))?;
         let ring = Ring::of(PROGRAM, &skel.maps.events)?;
         Ok(Self {
             links: Vec::new(),
@@ -125,8 +128,27 @@ impl std::fmt::Debug for Watch {
 
 fn open(
     object: &'static mut MaybeUninit<OpenObject>,
+    clients: &[[u64; 2]],
 ) -> libbpf_rs::Result<skel::ExitsSkel<'static>> {
-    skel::ExitsSkelBuilder::default().open(object)?.load()
+    let mut open = skel::ExitsSkelBuilder::default().open(object)?;
+    let settings = open
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .expect("the program has settings");
+    for (place, name) in settings.clients.iter_mut().zip(clients) {
+        *place = *name;
+    }
+    open.load()
+}
+
+/// A name as the kernel has it: cut to 15 bytes, and filled up with zeros.
+fn padded(name: &str) -> [u64; 2] {
+    let mut bytes = [0; 16];
+    let len = name.len().min(15);
+    bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
+    let (first, second) = bytes.split_at(8);
+    [first, second].map(|half| half.try_into().map_or(0, u64::from_ne_bytes))
 }
 
 // SAFETY: it is `repr(C)` and all integers; the enum is a newtype of one.

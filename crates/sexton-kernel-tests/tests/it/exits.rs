@@ -75,6 +75,31 @@ fn ends_come_back_as_they_were() {
     assert_eq!(sensor.lost(), 0);
 }
 
+/// A program that asks a daemon is told by its name, and no other that ends well.
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn clients_that_end_well_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = |name: &str| {
+        let program = folder.path().join(name);
+        fs::copy("/bin/true", &program).expect("copied");
+        let mut child = Command::new(&program).spawn().expect("it starts");
+        assert!(child.wait().expect("it ends").success());
+        child.id().to_string()
+    };
+    let mut sensor = Open::new("exits");
+    let [client, other] = ["systemd-run", "systemd-running"].map(named);
+    sensor.poll();
+    let told = sensor.events(&fact::CLIENT_ENDED, "tgid", &client);
+    let [record] = told[..] else {
+        panic!("one record of {client}, not {told:#?}")
+    };
+    assert_eq!(record.detail("comm"), Some("systemd-run"));
+    assert_eq!(record.detail("exit_code"), Some("0"));
+    let told = sensor.events(&fact::CLIENT_ENDED, "tgid", &other);
+    assert!(told.is_empty(), "{told:#?}");
+}
+
 #[test]
 #[ignore = "needs root and bpf: run cargo xtask test kernel"]
 fn a_kill_for_want_of_memory_says_so() {

@@ -1,4 +1,4 @@
-//! Facts about processes that ended badly.
+//! Facts about processes that ended: badly, or as clients of a daemon.
 
 use super::{Fact, FactKind, Unit};
 
@@ -6,6 +6,7 @@ use super::{Fact, FactKind, Unit};
 pub(super) static ALL: &[&Fact] = &[
     &PROCESS_FAILED,
     &PROCESS_FAILED_BURST,
+    &CLIENT_ENDED,
     &PROCESS_EXITS_NORMAL,
     &PROCESS_EXITS_ABNORMAL,
     &OOM_VICTIMS,
@@ -32,6 +33,16 @@ pub static PROCESS_FAILED_BURST: Fact = Fact {
     unit: Unit::None,
     kind: FactKind::Event,
     help: "too many failed processes to tell one by one: how many of one name and status",
+};
+
+/// A program that asks a daemon for containers or units ended with status 0.
+///
+/// Details: those of [`PROCESS_FAILED`].
+pub static CLIENT_ENDED: Fact = Fact {
+    name: "client_ended",
+    unit: Unit::None,
+    kind: FactKind::Event,
+    help: "a program that asks a daemon for containers or units, such as docker, ended with status 0",
 };
 
 /// Processes that ended with status 0.
