@@ -16,9 +16,16 @@ fn main() -> io::Result<()> {
     println!("cargo:rerun-if-env-changed=SEXTON_WITHOUT_PAGE");
     println!("cargo:rerun-if-changed={}", watched(&dist).display());
     let mut files = Vec::new();
-    if env::var_os("SEXTON_WITHOUT_PAGE").is_none() && dist.join("index.html").is_file() {
-        collect(&dist, &mut files)?;
-        files.sort();
+    if env::var_os("SEXTON_WITHOUT_PAGE").is_none() {
+        if dist.join("index.html").is_file() {
+            collect(&dist, &mut files)?;
+            files.sort();
+        } else {
+            println!(
+                "cargo:warning=`sexton serve` will have no page: type `cargo xtask page`, which \
+                 needs Node and npm and installs them, and build again"
+            );
+        }
     }
     let mut list = String::from("static ASSETS: &[Asset] = &[\n");
     for (n, file) in files.iter().enumerate() {

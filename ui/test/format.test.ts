@@ -17,7 +17,9 @@ test("a moment is as precise as its axis", () => {
   expect(moment(at, "wall", 1_000_000)).toBe("23:41:41");
   expect(moment(at, "wall", 1000)).toBe("23:41:41.896");
   expect(moment(at, "wall", 10)).toBe("23:41:41.896643");
-  expect(moment(1_500_000, "boot", 1000)).toBe("+1.5 s");
+  expect(moment(1_500_000, "boot", 1000)).toBe("+0:01.500");
+  expect(moment(28_656_123_456, "boot", 1_000_000)).toBe("+7:57:36");
+  expect(moment(28_656_123_456, "boot", 10)).toBe("+7:57:36.123456");
 });
 
 test("what was not seen is not zero", () => {

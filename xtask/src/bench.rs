@@ -1,12 +1,12 @@
 //! `cargo xtask bench NAME`: measure one thing, in release; `all` measures everything.
 
-mod page;
+mod figures;
 
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, image_roots, rootfs, setup, workspace};
+use crate::{command, image_roots, page, rootfs, setup, workspace};
 
 struct Bench {
     name: &'static str,
@@ -69,7 +69,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "page",
         package: "sexton",
-        measures: "how soon the page of a recording of 12 hours has its answers",
+        measures: "how soon a recording of 12 hours has its answers and its page, in a browser where there is one",
         writes: Writes::AsMarkdown,
     },
     Bench {
@@ -101,14 +101,14 @@ pub(crate) fn bench(name: Option<&str>, args: &[String]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if name == "all" {
-        return page::all();
+        return figures::all();
     }
     let bench = BENCHES
         .iter()
         .find(|bench| bench.name == name)
         .with_context(|| format!("no bench is called {name}; `cargo xtask bench` lists them"))?;
     if args.iter().any(|arg| arg == WRITE) {
-        page::measure_and_write(bench, args)?;
+        figures::measure_and_write(bench, args)?;
     } else {
         run(bench, args)?;
     }
@@ -122,6 +122,9 @@ fn run(bench: &Bench, args: &[String]) -> Result<()> {
 /// The command that measures, with all that it needs in place.
 fn prepared(bench: &Bench) -> Result<Command> {
     setup::install_missing(setup::For::Build)?;
+    if bench.name == "page" {
+        page::build()?;
+    }
     command::run(&mut workspace::build_sexton())?;
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
     // Benches measure the whole command too.
@@ -137,6 +140,11 @@ fn prepared(bench: &Bench) -> Result<Command> {
     if matches!(bench.name, "profile" | "stacks") {
         let samply = setup::profilers::install()?;
         cargo.envs(samply.map(|samply| ("SEXTON_BENCH_SAMPLY", samply)));
+    }
+    if bench.name == "page"
+        && let Some(chromium) = command::find("chromium")
+    {
+        cargo.env("CHROMIUM", chromium).env("SEXTON_UI", page::ui());
     }
     if bench.name == "image" {
         setup::install_missing(setup::For::Tests)?;

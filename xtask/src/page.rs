@@ -12,8 +12,9 @@ use crate::{command, setup, workspace};
 /// The page may have so many bytes, packed.
 const MAX_PACKED_BYTES: u64 = 400_000;
 
-/// What Vite needs. Debian 12 has an older one; npm has newer ones as packages.
-const OLDEST_NODE: (u32, u32) = (20, 19);
+/// What Vite needs, as its package says: `^20.19.0 || >=22.12.0`. Debian 12 has an older
+/// one; npm has newer ones as packages.
+const WANTED_NODE: &str = "20.19, or 22.12 and later";
 const NODE_VERSION: &str = "22";
 
 /// Builds the page, and complains when it is too large.
@@ -69,7 +70,8 @@ pub(crate) fn test() -> Result<Tested> {
     Ok(Tested::Passed)
 }
 
-fn ui() -> PathBuf {
+/// Where the page's source is.
+pub(crate) fn ui() -> PathBuf {
     workspace::root().join("ui")
 }
 
@@ -102,10 +104,8 @@ impl Npm {
         let bin = folder.join("node_modules").join(package).join("bin");
         if !bin.join("node").exists() {
             eprintln!(
-                "set-up: installs Node {NODE_VERSION} into {}: Vite needs {}.{}, and this is {}",
+                "set-up: installs Node {NODE_VERSION} into {}: Vite needs {WANTED_NODE}, and this is {}",
                 folder.display(),
-                OLDEST_NODE.0,
-                OLDEST_NODE.1,
                 version.trim()
             );
             fs::create_dir_all(&folder)?;
@@ -153,7 +153,8 @@ fn is_new_enough(version: &str) -> bool {
     let mut numbers = version.trim().trim_start_matches('v').split('.');
     let mut next = || numbers.next().and_then(|n| n.parse::<u32>().ok());
     match (next(), next()) {
-        (Some(major), Some(minor)) => (major, minor) >= OLDEST_NODE,
+        (Some(20), Some(minor)) => minor >= 19,
+        (Some(major), Some(minor)) => (major, minor) >= (22, 12),
         _ => false,
     }
 }
@@ -186,7 +187,10 @@ mod tests {
             ("v18.20.4\n", false),
             ("v20.18.0", false),
             ("v20.19.0", true),
-            ("v22.1.0", true),
+            ("v21.7.3", false),
+            ("v22.11.0", false),
+            ("v22.12.0", true),
+            ("v24.0.0", true),
             ("v9.99.0", false),
             ("", false),
         ] {

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::ledger::Segment;
+use crate::stacks::{self, StackSegment};
 use crate::{meta, wal};
 
 /// The first bytes of every zstd frame that holds data (RFC 8878, 3.1.1).
@@ -26,7 +27,7 @@ const MIN_LIMIT_BYTES: u64 = 64 << 20;
 const MAX_FILES: u64 = 100_000;
 
 /// The folders of a bundle; anything deeper is below `raw`.
-const FOLDERS: [&str; 2] = ["records", "raw"];
+const FOLDERS: [&str; 3] = ["records", stacks::FOLDER, "raw"];
 
 /// Writes a bundle into one file, which must not be there yet. It may be written to
 /// meanwhile: what it held when this began is in the file.
@@ -45,13 +46,17 @@ pub fn pack(dir: &Path, file: &Path) -> Result<u64, StoreError> {
 fn write(dir: &Path, file: &Path, out: File) -> Result<u64, StoreError> {
     let failed = || StoreError::io("write", file);
     let mut out = zstd::Encoder::new(BufWriter::new(out), LEVEL).map_err(failed())?;
-    for name in names(dir)? {
-        let path = dir.join(&name);
-        match File::open(&path) {
-            Ok(from) => add(&mut out, &name, from, &path).map_err(failed())?,
-            // Dropped meanwhile, as the ring went on.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StoreError::io("open", &path)(error)),
+    // The logs are in it before anything is listed: what is sealed meanwhile is then met
+    // again as a segment, and left out once by whoever reads it.
+    for list in [logs, sealed, raw] {
+        for name in list(dir)? {
+            let path = dir.join(&name);
+            match File::open(&path) {
+                Ok(from) => add(&mut out, &name, from, &path).map_err(failed())?,
+                // Dropped meanwhile, as the ring went on.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StoreError::io("open", &path)(error)),
+            }
         }
     }
     ustar::write_end(&mut out).map_err(failed())?;
@@ -78,20 +83,33 @@ fn add(out: &mut dyn Write, name: &str, from: File, path: &Path) -> io::Result<(
     Ok(())
 }
 
-/// All files of a bundle, logs first: what is sealed meanwhile is then met as a segment.
-fn names(dir: &Path) -> Result<Vec<String>, StoreError> {
-    let mut names = vec![meta::FILE.to_owned()];
-    for log in [wal::FILE, wal::CLOSED_FILE] {
-        names.push(format!("records/{log}"));
+/// Whose bundle it is, and its open segments, in the order in which records move.
+fn logs(_: &Path) -> Result<Vec<String>, StoreError> {
+    let stacks = format!("{}/{}", stacks::FOLDER, stacks::LOG_FILE);
+    let [open, closed] = [wal::FILE, wal::CLOSED_FILE].map(|log| format!("records/{log}"));
+    Ok(vec![meta::FILE.to_owned(), stacks, open, closed])
+}
+
+/// Its sealed segments. Of stacks the samples come last: they are dropped first, so where
+/// they are there is all they refer to.
+fn sealed(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    for segment in Segment::list(&dir.join("records"))? {
+        names.push(format!("records/{}", segment.file_name()));
     }
-    let segments = Segment::list(&dir.join("records"))?;
-    names.extend(
-        segments
-            .iter()
-            .map(|one| format!("records/{}", one.file_name())),
-    );
-    let raw = dir.join("raw");
-    let mut folders = vec![raw];
+    for segment in StackSegment::list(dir)? {
+        for table in stacks::TABLES {
+            let file = segment.file_name(table);
+            names.push(format!("{}/{file}", stacks::FOLDER));
+        }
+    }
+    Ok(names)
+}
+
+/// The files that it has as they were.
+fn raw(dir: &Path) -> Result<Vec<String>, StoreError> {
+    let mut names = Vec::new();
+    let mut folders = vec![dir.join("raw")];
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -238,7 +256,7 @@ fn place(name: &str) -> Option<PathBuf> {
     let parts = &parts[first..];
     let fits = match parts {
         [file] => **file == *meta::FILE,
-        [records, _] if **records == *"records" => true,
+        [folder, _] if **folder == *"records" || **folder == *stacks::FOLDER => true,
         [raw, _, ..] => **raw == *"raw",
         _ => false,
     };
@@ -262,6 +280,11 @@ mod tests {
             Some("records/1-2-3.parquet"),
         );
         check("raw/etc/os-release", Some("raw/etc/os-release"));
+        check("./stacks/current.wal", Some("stacks/current.wal"));
+        check(
+            "x/stacks/samples-1-2-3.parquet",
+            Some("stacks/samples-1-2-3.parquet"),
+        );
         for none in [
             "",
             "/bundle.json",
@@ -270,6 +293,10 @@ mod tests {
             "raw/..",
             "records/a/b",
             "records",
+            "stacks",
+            "stacks/a/b",
+            "stacks/../x",
+            "stacks/../../x",
             "x/y/bundle.json",
             "etc/passwd",
         ] {

@@ -31,7 +31,7 @@ use sexton_model::moment::Moment;
 use sexton_model::stack::{StackSample, StackTables};
 
 pub(crate) use log::{FILE as LOG_FILE, StackLog};
-pub(crate) use names::{FOLDER, StackSegment};
+pub(crate) use names::{FOLDER, StackSegment, TABLES};
 pub use stream::StackStream;
 pub use ticks::Tick;
 pub(crate) use ticks::visit as visit_ticks;

@@ -108,6 +108,7 @@ export class App {
     this.#context.source = source;
     this.#header.update(this.#sources);
     const notes = source.notes.length > 0 && notice("blind", "Not all of it could be read", source.notes.join(" "));
+    this.#main.className = source.kind;
     replace(this.#main, notes, ...this.#views.map((view) => view.element));
     for (const view of this.#views) view.open();
   }
@@ -126,9 +127,12 @@ export class App {
   }
 
   async #watch(): Promise<void> {
-    for (;;) {
+    // Looked at often, asked seldom: a file may be dropped, and read, while nothing else is.
+    for (let waited = READING_MS; ; waited += READING_MS) {
+      await new Promise((wake) => setTimeout(wake, READING_MS));
       const reading = (this.#context.source?.progress ?? 1) < 1;
-      await new Promise((wake) => setTimeout(wake, reading ? READING_MS : LIVE_MS));
+      if (!reading && waited < LIVE_MS) continue;
+      waited = 0;
       await this.#follow();
     }
   }

@@ -11,7 +11,7 @@ export type Clock = "wall" | "boot";
 
 /** A moment, as precise as a step of that many microseconds needs. */
 export function moment(us: number, clock: Clock, step: number): string {
-  if (clock === "boot") return `+${length(us)}`;
+  if (clock === "boot") return sinceStart(us, step);
   const date = new Date(Math.floor(us / 1000));
   const iso = date.toISOString();
   if (step >= DAY) return iso.slice(5, 10);
@@ -22,9 +22,20 @@ export function moment(us: number, clock: Clock, step: number): string {
   return iso.slice(11, 23) + String(micro).padStart(3, "0");
 }
 
+/** Hours, minutes and seconds: two moments of a long profile must not look the same. */
+function sinceStart(us: number, step: number): string {
+  const whole = Math.floor(us / SECOND);
+  const two = (value: number) => String(value).padStart(2, "0");
+  const hours = Math.floor(whole / 3600);
+  const minutes = Math.floor(whole / 60) % 60;
+  const part = Math.floor(us % SECOND);
+  const digits = step >= SECOND ? "" : `.${String(part).padStart(6, "0").slice(0, step >= 1000 ? 3 : 6)}`;
+  return `+${hours > 0 ? `${hours}:${two(minutes)}` : minutes}:${two(whole % 60)}${digits}`;
+}
+
 /** The day and the time, for headings. */
 export function dated(us: number, clock: Clock): string {
-  if (clock === "boot") return `+${length(us)}`;
+  if (clock === "boot") return sinceStart(us, SECOND);
   const iso = new Date(Math.floor(us / 1000)).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
 }

@@ -26,11 +26,14 @@ pub(crate) struct StackSegment {
 impl StackSegment {
     /// The file of one of its tables.
     pub(crate) fn path(&self, dir: &Path, table: &str) -> PathBuf {
-        let name = format!(
+        dir.join(FOLDER).join(self.file_name(table))
+    }
+
+    pub(crate) fn file_name(&self, table: &str) -> String {
+        format!(
             "{table}-{:010}-{}-{}.parquet",
             self.sequence, self.from_ns, self.to_ns
-        );
-        dir.join(FOLDER).join(name)
+        )
     }
 
     fn parse(name: &str) -> Option<(&str, Self)> {

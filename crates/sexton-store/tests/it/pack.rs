@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sexton_store::{Bundle, pack, unpack};
 
+use crate::stacks::{busy_stacks, plains, read};
 use crate::support::*;
 
 /// A tar archive of one file, as a packed bundle.
@@ -41,6 +42,9 @@ fn a_hostile_archive_is_refused() {
         "no part of a bundle",
     );
     check_refused(&packed("/etc/x", b'0', b"x"), "no part of a bundle");
+    check_refused(&packed("stacks/a/b", b'0', b"x"), "no part of a bundle");
+    check_refused(&packed("stacks/../x", b'0', b"x"), "no part of a bundle");
+    check_refused(&packed("stacks/samples", b'2', b""), "no plain file");
     check_refused(&packed("raw/passwd", b'2', b""), "no plain file");
     check_refused(&packed("raw/null", b'3', b""), "no plain file");
     check_refused(
@@ -75,4 +79,47 @@ fn what_is_being_recorded_can_be_packed() {
     assert_eq!(fs::read(raw.join("etc/os-release")).unwrap(), b"ID=x\n");
     drop(bundle);
     assert!(!Path::new(&raw).exists(), "the temporary folder is gone");
+}
+
+#[test]
+fn stacks_are_packed_from_the_log_and_from_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("bundle");
+    let (samples, tables) = busy_stacks(1, 50_000);
+    let mut expected = plains(&samples, &tables);
+    expected.sort();
+    let mut writer = create(&folder, limits(64 << 20), 0).unwrap();
+    for part in samples.chunks(997) {
+        writer.append_stacks(part, &tables).unwrap();
+        writer.sync(part[0].at).unwrap();
+    }
+    let stacks = |ends: &str| {
+        let files = fs::read_dir(folder.join("stacks")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.ends_with(ends)).count()
+    };
+    assert!(stacks(".parquet") >= 3 && stacks(".wal") == 1);
+    let open = dir.path().join("open.tar.zst");
+    pack(&folder, &open).unwrap();
+    assert_eq!(read(&open, None), (expected.clone(), vec![]));
+    writer.finish(at(u64::MAX)).unwrap();
+    let sealed = dir.path().join("sealed.tar.zst");
+    pack(&folder, &sealed).unwrap();
+    assert_eq!(read(&sealed, None), (expected, vec![]));
+}
+
+/// A bundle of a version that had no stacks yet.
+#[test]
+fn a_bundle_without_stacks_can_be_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("bundle");
+    let mut writer = create(&folder, limits(1 << 30), 0).unwrap();
+    writer.append(&busy(1, 100)).unwrap();
+    writer.finish(at(30_000_000)).unwrap();
+    fs::remove_dir(folder.join("stacks")).unwrap();
+    let file = dir.path().join("bundle.tar.zst");
+    pack(&folder, &file).unwrap();
+    assert_eq!(read(&file, None), (vec![], vec![]));
+    let bundle = Bundle::open(&file).unwrap();
+    assert!(bundle.stream(None, None).eq(busy(1, 100)));
 }

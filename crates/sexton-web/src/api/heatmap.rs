@@ -1,5 +1,7 @@
 //! When cores were busy.
 
+mod marks;
+
 use regex::Regex;
 use serde::Serialize;
 use sexton_model::stack::{StackSample, StackTables};
@@ -10,11 +12,12 @@ use sexton_profile::heatmap::{DEFAULT_ROWS, Grid, Shape};
 use sexton_profile::import::Sink;
 use sexton_profile::top;
 
+use self::marks::{blind, events};
 use super::params::{self, Params, Window};
-use super::{EventView, GapView};
+
+use super::GapView;
 use crate::http::Problem;
-use crate::index::{Content, Happening};
-use crate::source::{Source, State};
+use crate::source::Source;
 use crate::stacks::Samples;
 
 const SECOND: u64 = 1_000_000_000;
@@ -25,23 +28,14 @@ const DEFAULT_COLUMNS: u64 = 1200;
 /// Cells of an answer: more cannot be looked at.
 const MAX_CELLS: u64 = 400_000;
 
-/// Parts and events that are told.
+/// Parts that are told.
 const MAX_PARTS: usize = 100;
-const MAX_EVENTS: usize = 300;
 
 /// A window below this is counted from its samples.
 const SHORT_NS: u64 = 120 * SECOND;
 
 /// Why the end of a picture is empty.
 const NOT_YET: &str = "not read yet: ask again";
-
-/// Lanes whose events are drawn on a heat map.
-const DRAWN: [&str; 4] = [
-    "nic.events",
-    "log.kernel",
-    "units.restarts",
-    "network.starved",
-];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
@@ -445,36 +439,4 @@ impl Sink for Counted {
             functions.sample(sample, tables);
         }
     }
-}
-
-/// What is drawn on the picture.
-fn events(state: &State, window: Window) -> Vec<serde_json::Value> {
-    let mut found: Vec<&Happening> = Vec::new();
-    let lanes = state.index.lanes();
-    for lane in lanes
-        .iter()
-        .filter(|lane| DRAWN.contains(&lane.id.as_str()))
-    {
-        if let Content::Events(Some(events)) = lane.content {
-            let within = events.within(window.from_ns, window.to_ns);
-            found.extend(within.iter().take(MAX_EVENTS));
-        }
-    }
-    found.sort_by_key(|event| event.at_ns);
-    let views = found.into_iter().take(MAX_EVENTS);
-    let views = views.map(|event| serde_json::to_value(EventView::of(state.clock, event)));
-    views.filter_map(Result::ok).collect()
-}
-
-/// When stacks were not sampled.
-fn blind(state: &State, window: Window) -> Vec<GapView> {
-    let (_, end_ns) = state.span_ns();
-    let spans = state
-        .index
-        .blind()
-        .within(&["stacks"], window.from_ns, window.to_ns);
-    let spans = spans.take(100);
-    spans
-        .map(|span| GapView::of(state.clock, span, end_ns))
-        .collect()
 }

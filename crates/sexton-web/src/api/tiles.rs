@@ -137,10 +137,7 @@ fn write_tile(
         Content::Events(events) => {
             let of = events.map(|events| events.told(from_ns, grid.step_ns, grid.n, MAX_EVENTS));
             told = of.unwrap_or_default();
-            #[allow(clippy::cast_precision_loss, reason = "counts of a column")]
-            let count = |n: &u64| Some(*n as f32);
-            view.values = told.counts.iter().map(count).collect();
-            view.values.resize(grid.n, Some(0.0));
+            view.values = counts(state, lane, grid, &told.counts);
             let shown = told.events.iter();
             view.events = Some(
                 shown
@@ -153,6 +150,29 @@ fn write_tile(
     serde_json::to_writer(json, &view)
 }
 
+/// How many events are in each column. None where nobody looked is not 0.
+fn counts(state: &State, lane: &Lane<'_>, grid: Grid, counts: &[u64]) -> Vec<Option<f32>> {
+    let (start_ns, mut end_ns) = state.span_ns();
+    if !state.is_read {
+        end_ns = end_ns.min(state.read_ns);
+    }
+    let blind = state.index.blind();
+    let of_column = |n: usize| {
+        let from_ns = (n as u64)
+            .saturating_mul(grid.step_ns)
+            .saturating_add(grid.window.from_ns);
+        let to_ns = from_ns.saturating_add(grid.step_ns);
+        let was_there = from_ns < end_ns && to_ns > start_ns;
+        let (from_ns, to_ns) = (from_ns.max(start_ns), to_ns.min(end_ns));
+        match counts.get(n).copied().unwrap_or(0) {
+            0 if !was_there || blind.is_whole(lane.sensors, from_ns, to_ns) => None,
+            #[allow(clippy::cast_precision_loss, reason = "counts of a column")]
+            n => Some(n as f32),
+        }
+    };
+    (0..grid.n).map(of_column).collect()
+}
+
 /// When nothing was seen, or not read yet.
 fn gaps(state: &State, lane: &Lane<'_>, window: Window) -> Vec<GapView> {
     let (_, end_ns) = state.span_ns();
@@ -162,6 +182,12 @@ fn gaps(state: &State, lane: &Lane<'_>, window: Window) -> Vec<GapView> {
         .take(MAX_GAPS)
         .map(|span| GapView::of(state.clock, span, end_ns))
         .collect();
+    if gaps.is_empty() && state.is_read && was_not_there(state, lane) {
+        let sensors = lane.sensors.join(" and ");
+        let why = format!("this recording has nothing from the sensor {sensors}");
+        let (from, to) = (window.from_ns, window.to_ns);
+        gaps.push(GapView(state.clock.us(from), state.clock.us(to), why));
+    }
     if !state.is_read && state.read_ns < window.to_ns {
         let from_ns = state.read_ns.max(window.from_ns);
         let why = "not read yet: ask again".to_owned();
@@ -172,4 +198,11 @@ fn gaps(state: &State, lane: &Lane<'_>, window: Window) -> Vec<GapView> {
         ));
     }
     gaps
+}
+
+/// Whether no sensor of a lane ever told what it saw.
+fn was_not_there(state: &State, lane: &Lane<'_>) -> bool {
+    let blind = state.index.blind();
+    let mut sensors = lane.sensors.iter();
+    !lane.sensors.is_empty() && sensors.all(|sensor| !blind.has_seen(sensor))
 }

@@ -58,6 +58,7 @@ impl Index {
                 self.sample(record, fact, *value);
             }
             Body::Event { fact, .. } => {
+                self.blind.sees(&record.sensor, at_ns);
                 self.census.event(record, fact);
                 // Events may be of long before the recording, so they do not tell when it was.
                 if let Some(words) = words::of(record, fact) {

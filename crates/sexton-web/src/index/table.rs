@@ -77,7 +77,7 @@ pub(super) struct SeriesSpec {
 const CORES: SeriesSpec = SeriesSpec {
     id: "cores.worst",
     group: Group::Cores,
-    label: "worst core, in the kernel",
+    label: "worst core, kernel",
     kind: LaneKind::Heat,
     unit: LaneUnit::Ratio,
     fact: &core::CORE_WORST_SYSTEM_RATIO,
@@ -107,7 +107,7 @@ const MEMCG: SeriesSpec = SeriesSpec {
 const NETWORK: SeriesSpec = SeriesSpec {
     id: "network.wait",
     group: Group::Network,
-    label: "oldest network polling that waits",
+    label: "oldest polling that waits",
     kind: LaneKind::Line,
     unit: LaneUnit::Ns,
     fact: &napi::NAPI_WAIT_NS,
@@ -216,7 +216,7 @@ pub(super) static SERIES: &[SeriesSpec] = &[
     },
     SeriesSpec {
         id: "network.gap",
-        label: "longest gap of polling a queue",
+        label: "longest gap of a queue's polling",
         fact: &napi::NAPI_POLL_GAP_NS,
         ..NETWORK
     },
@@ -322,7 +322,7 @@ pub(super) static EVENTS: &[EventSpec] = &[
     EventSpec {
         id: STARVED,
         group: Group::Network,
-        label: "network polling starved",
+        label: "polling starved",
         sensors: &["napi"],
         about: "polling that waited over half a second, and who held the core",
     },

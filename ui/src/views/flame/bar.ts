@@ -31,7 +31,11 @@ export class FlameBar {
         "aria-label": "Search functions, as a regular expression",
         id: "flame-search",
       },
-      on: { input: () => put(this.field.value) },
+      on: {
+        input: () => put(this.field.value),
+        // Out of the field, so that keys mean what they mean elsewhere; what was found stays.
+        keydown: (event) => event.key === "Escape" && this.#leave(event),
+      },
     });
     const button = (words: string, title: string, press: () => void) =>
       h("button", { class: "small", title, attrs: { type: "button" }, on: { click: press } }, words);
@@ -45,6 +49,11 @@ export class FlameBar {
     );
     this.#plain.id = "end-comparison";
     replace(this.element, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
+  }
+
+  #leave(event: KeyboardEvent): void {
+    event.preventDefault();
+    this.field.blur();
   }
 
   update(flame: Flame | null, found: Found | null): void {

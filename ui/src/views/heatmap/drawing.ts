@@ -108,13 +108,18 @@ function drawAxes({ map, surface, palette, clock }: Picture, plot: Plot): void {
   const whole = map.rows * map.row_step;
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     const y = plot.top + plot.height * (1 - share);
-    context.fillText(`+${length(whole * share)}`, plot.left - 5, Math.min(y + 4, plot.top + plot.height));
+    const words = share === 0 ? "0" : `+${length(whole * share)}`;
+    context.fillText(words, plot.left - 5, Math.min(y + 4, plot.top + plot.height));
   }
   context.textAlign = "left";
 }
 
+/** Lines through the picture for more events than this would hide it: they become faint. */
+const FEW_LINES = 12;
+
 function drawMarks({ map, surface, palette }: Picture, plot: Plot): void {
   const { context } = surface;
+  const faint = map.events.filter(bodesIll).length > FEW_LINES;
   for (const event of map.events) {
     const x = xAt(map, plot, event.at);
     if (x < plot.left || x > plot.left + plot.width) continue;
@@ -124,7 +129,10 @@ function drawMarks({ map, surface, palette }: Picture, plot: Plot): void {
     context.lineTo(x + 5, 3);
     context.lineTo(x, 14);
     context.fill();
-    if (bodesIll(event)) context.fillRect(x - 0.5, plot.top, 1, plot.height);
+    if (!bodesIll(event)) continue;
+    context.globalAlpha = faint ? 0.3 : 1;
+    context.fillRect(x - 0.5, plot.top, 1, plot.height);
+    context.globalAlpha = 1;
   }
 }
 

@@ -236,6 +236,12 @@ export class HeatMapView implements View {
     }
     const cell = this.#cellOf(event, map);
     const range = rangeOfCell(map, cell);
+    const gap = map.gaps.find(([from, to]) => range[0] >= from && range[1] <= to);
+    if (gap) {
+      const when = h("div", "quiet", moment(range[0], clock, 1000));
+      this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, "not seen"), h("div", {}, gap[2]), when);
+      return;
+    }
     const value = map.values[cell.row * map.columns + cell.column] ?? 0;
     this.#tooltip.show(
       event.clientX,

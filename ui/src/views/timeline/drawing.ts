@@ -28,11 +28,30 @@ export function drawLane(scene: Scene, lane: Lane, kept: Kept): void {
 function drawGaps(scene: Scene, tile: Tile): void {
   const { context, height, width } = scene.surface;
   context.fillStyle = hatch(context, scene.palette);
-  for (const [from, to] of tile.gaps) {
+  for (const [from, to] of unseen(tile)) {
     const [left, right] = [xOf(scene, from), xOf(scene, to)];
     if (right < 0 || left > width) continue;
     context.fillRect(left, 0, Math.max(2, right - left), height);
   }
+}
+
+/** When nothing was seen: what gaps say, and columns without a value. They do not overlap. */
+export function unseen(tile: Tile): Range[] {
+  const ranges: Range[] = tile.gaps.map(([from, to]) => [from, to]);
+  for (let i = 0; i < tile.values.length; i++) {
+    if (tile.values[i] !== null) continue;
+    const first = i;
+    while (i + 1 < tile.values.length && tile.values[i + 1] === null) i++;
+    ranges.push([tile.from + first * tile.step, tile.from + (i + 1) * tile.step]);
+  }
+  ranges.sort((a, b) => a[0] - b[0]);
+  const joined: Range[] = [];
+  for (const [from, to] of ranges) {
+    const last = joined[joined.length - 1];
+    if (last && from <= last[1]) last[1] = Math.max(last[1], to);
+    else joined.push([from, to]);
+  }
+  return joined;
 }
 
 function drawHeat(scene: Scene, kept: Kept, max: number): void {

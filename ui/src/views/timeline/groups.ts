@@ -48,9 +48,14 @@ function isOneCore(lane: Lane): boolean {
   return lane.kind === "heat" && lane.subject?.kind === "cpu";
 }
 
+/** A strip of one core stands below what its group is called. */
+export function labelOf(lane: Lane): string {
+  return lane.subject?.kind === "cpu" ? lane.label.replace(/,.*/, "") : lane.label;
+}
+
 export function heightOf(lane: Lane, thin: boolean): number {
   // What stayed at nothing all the time needs no room to show it.
-  if (lane.kind === "line") return lane.max > 0 ? 38 : 18;
+  if (lane.kind === "line") return lane.max > 0 ? 38 : 22;
   if (lane.kind === "events") return 22;
   return thin ? 7 : 16;
 }

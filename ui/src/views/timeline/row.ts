@@ -13,7 +13,7 @@ export class Row {
   constructor(
     readonly lane: Lane,
     readonly height: number,
-    labelled: boolean,
+    label: string,
   ) {
     const thin = height < 12;
     this.element = h(
@@ -25,7 +25,7 @@ export class Row {
       h(
         "div",
         { class: "label", title: `${lane.label}. ${lane.about}` },
-        labelled && h("span", {}, lane.label),
+        label !== "" && h("span", {}, label),
         lane.kind !== "heat" && this.#most,
       ),
       this.canvas,
@@ -52,7 +52,8 @@ function mostWords({ kind, unit, max }: Lane): string {
 
 /** Nothing was seen in all of the tile, or gaps cover so much of it that no event means little. */
 export function isUnseen(lane: Lane, tile: Tile): boolean {
-  if (lane.kind !== "events") return tile.values.every((value) => value === null);
+  if (tile.values.every((value) => value === null)) return true;
+  if (lane.kind !== "events") return false;
   const long = tile.step * tile.values.length;
   const blind = tile.gaps.reduce(
     (sum, [from, to]) => sum + Math.max(0, Math.min(to, tile.from + long) - Math.max(from, tile.from)),

@@ -7,6 +7,8 @@ import { ramp } from "../../draw/ramp";
 export interface Kept {
   tile: Tile;
   strip: HTMLCanvasElement | null;
+  /** More has been read since it came: it is shown until the next one is there. */
+  outdated: boolean;
 }
 
 /** How many windows' width is asked for, so that there is something to pan into. */
@@ -24,7 +26,12 @@ export class TileStore {
   }
 
   put(tile: Tile): void {
-    this.#kept.set(tile.lane, { tile, strip: null });
+    this.#kept.set(tile.lane, { tile, strip: null, outdated: false });
+  }
+
+  /** The source has grown, or more of it has been read. */
+  outdate(): void {
+    for (const kept of this.#kept.values()) kept.outdated = true;
   }
 
   /** The colours changed. */
@@ -34,8 +41,9 @@ export class TileStore {
 
   /** Whether what is kept shows this window well: covers it, and no coarser than asked. */
   serves(lane: string, window: Range, all: Range, columns: number): boolean {
-    const tile = this.#kept.get(lane)?.tile;
-    if (!tile) return false;
+    const kept = this.#kept.get(lane);
+    if (!kept || kept.outdated) return false;
+    const { tile } = kept;
     const end = tile.from + tile.step * tile.values.length;
     const covers = tile.from <= Math.max(window[0], all[0]) && end >= Math.min(window[1], all[1]) - tile.step;
     const wanted = Math.max(1, (window[1] - window[0]) / columns);

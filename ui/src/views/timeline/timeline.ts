@@ -11,7 +11,8 @@ import { dated, moment, rangeWords } from "../../time/format";
 import { panned, span, zoomed } from "../../time/window";
 import { drawLane, type Mark, MARK_PX, marks } from "./drawing";
 import { gestures } from "./gestures";
-import { groups, heightOf } from "./groups";
+import { groups, heightOf, labelOf } from "./groups";
+import { Legend } from "./legend";
 import { Overlay } from "./overlay";
 import { Row } from "./row";
 import { drawRuler } from "./ruler";
@@ -21,12 +22,15 @@ import { laneWords, Tooltip } from "./tooltip";
 const RULER_PX = 30;
 /** Wait for a pan to slow down before asking. */
 const ASK_MS = 90;
+/** Set once, when there is something to see: what `cargo xtask bench page` measures. */
+const FIRST_LANES = "sexton:lanes";
 
 export class Timeline implements View {
   readonly element = h("section", { class: "timeline", attrs: { id: "timeline", "aria-label": "Time line" } });
   #rows: Row[] = [];
   #tiles = new TileStore();
   #latest = new Latest();
+  #legend = new Legend();
   #overlay = new Overlay();
   #tooltip = new Tooltip();
   #ruler = h("canvas", { class: "ruler", attrs: { tabindex: "0", role: "img" } });
@@ -44,6 +48,7 @@ export class Timeline implements View {
     new ResizeObserver(() => this.#moved()).observe(this.#plot);
     context.theme.subscribe(() => {
       this.#tiles.repaint();
+      this.#legend.recolour(context.theme.name);
       this.#draw();
     });
     context.store.subscribe((_, changed) => {
@@ -60,6 +65,7 @@ export class Timeline implements View {
     this.#draw();
   }
   #times: Record<string, Range[]> = {};
+  #isDrawn = false;
 
   open(): void {
     this.#tiles.clear();
@@ -81,7 +87,8 @@ export class Timeline implements View {
 
   grow(): void {
     if (this.#rows.length === 0) this.open();
-    else this.#moved();
+    this.#tiles.outdate();
+    this.#moved();
   }
 
   async #openLanes(): Promise<void> {
@@ -111,7 +118,10 @@ export class Timeline implements View {
 
   #build(all: ReturnType<typeof groups>): void {
     const blocks = all.map((group) => {
-      const rows = group.lanes.map((lane, i) => new Row(lane, heightOf(lane, group.thin), !group.thin || i % 8 === 0));
+      const rows = group.lanes.map((lane, i) => {
+        const label = group.thin && i % 8 !== 0 ? "" : labelOf(lane);
+        return new Row(lane, heightOf(lane, group.thin), label);
+      });
       this.#rows.push(...rows);
       return h(
         "details",
@@ -127,7 +137,7 @@ export class Timeline implements View {
     replace(this.#lanes, ...blocks, h("div", "over", h("div", "label"), this.#plotCell()));
     replace(
       this.element,
-      h("div", "bar-line", h("h2", {}, "Time line"), this.#words, this.#buttons()),
+      h("div", "bar-line", h("h2", {}, "Time line"), this.#words, this.#legend.element, this.#buttons()),
       h(
         "div",
         "ruler-line",
@@ -137,6 +147,7 @@ export class Timeline implements View {
       this.#lanes,
       this.#said,
     );
+    this.#legend.recolour(this.context.theme.name);
     for (const row of this.#rows) this.#sight.observe(row.element);
     this.#moved();
   }
@@ -298,7 +309,10 @@ export class Timeline implements View {
       if (!row.inSight) continue;
       const scene = { surface: surface(row.canvas, width, row.height), window, palette: theme.palette };
       const kept = this.#tiles.get(row.lane.id);
-      if (kept) drawLane(scene, row.lane, kept);
+      if (!kept) continue;
+      drawLane(scene, row.lane, kept);
+      if (!this.#isDrawn) performance.mark(FIRST_LANES);
+      this.#isDrawn = true;
     }
   }
 }

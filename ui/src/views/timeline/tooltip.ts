@@ -38,8 +38,8 @@ export function laneWords(
   const gap = tile.gaps.find(([from, to]) => time >= from && time < to);
   if (mark) return [head, ...eventWords(mark, clock)];
   if (gap) return [head, h("div", {}, `not seen: ${gap[2]}`), when];
-  if (lane.kind === "events" && !tile.events_left_out) return [head, when];
   const value = valueAt(tile, time);
+  if (lane.kind === "events" && value === 0) return [head, h("div", {}, "none here"), when];
   return [head, h("div", {}, quantity(value, lane.unit)), when];
 }
 

@@ -3,7 +3,7 @@
 import type { Diagnosis, Finding, Link } from "../../api/types";
 import { breakable, h } from "../../dom/element";
 import { percent } from "../../time/format";
-import { confidenceWord, subjectWords } from "./words";
+import { confidenceWord, subjectWords, unbroken } from "./words";
 
 export interface ChainActions {
   finding(finding: Finding): void;
@@ -33,7 +33,7 @@ function card(finding: Finding, place: string, actions: ChainActions): HTMLEleme
     },
     h("span", "card-head", h("span", "code", finding.code), place && h("span", "place", place)),
     h("span", "subject", ...breakable(subjectWords(finding.subject))),
-    h("strong", "figure", ...breakable(finding.figure)),
+    h("strong", "figure", ...breakable(unbroken(finding.figure))),
     meter(finding.confidence),
   );
 }

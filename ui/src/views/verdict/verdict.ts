@@ -10,7 +10,7 @@ import { chain, meter } from "./chain";
 import { findingDetail, linkDetail } from "./detail";
 import { nextStep, remedyList } from "./remedies";
 import { ahead, apart, fold, nodeFacts, notSeen, ruledOut } from "./rest";
-import { STATES } from "./words";
+import { STATES, unbroken } from "./words";
 
 export class Verdict implements View {
   readonly element = h("section", { class: "verdict", attrs: { id: "verdict", "aria-label": "Verdict" } });
@@ -180,6 +180,6 @@ function tellingOf(seen: Range[]): Range {
 function headline(text: string): HTMLElement[] {
   const clauses = text.split("; ");
   return clauses.map((clause, i) =>
-    h("span", i === 0 ? "first" : "then", clause + (i < clauses.length - 1 ? "; " : "")),
+    h("span", i === 0 ? "first" : "then", unbroken(clause) + (i < clauses.length - 1 ? "; " : "")),
   );
 }

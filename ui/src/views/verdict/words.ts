@@ -33,3 +33,8 @@ export function subjectWords({ kind, name }: Subject): string {
   if (kind === "cpu") return `core ${name}`;
   return name;
 }
+
+/** A number and its unit stay on one line. */
+export function unbroken(text: string): string {
+  return text.replace(/(\d) (?=(?:%|[nµm]?s|min|h|[KMGT]?i?B|times)(?![\w/]))/g, "$1\u00a0");
+}

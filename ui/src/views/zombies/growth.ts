@@ -7,18 +7,31 @@ import type { Context } from "../../shell/context";
 import { count, type Clock, moment } from "../../time/format";
 
 const HEIGHT = 120;
-const EDGE = { left: 8, right: 64, top: 10, bottom: 20 };
+const EDGE = { left: 62, right: 64, top: 10, bottom: 20 };
 
 export function growthChart(context: Context, zombies: Zombies): HTMLElement {
   const { growth } = zombies;
   const last = growth.dying.findLast((value) => value !== null);
-  const rate = growth.per_day === null ? "" : `, ${count(growth.per_day)} more a day at this rate`;
+  const seen = growth.at[growth.at.length - 1] - growth.at[0];
+  const rate = growth.per_day === null ? "" : `, ${perTime(growth.per_day, seen)} at this rate`;
   const words = `Dying memory cgroups, ${growth.at.length} looks${last == null ? "" : `, ${count(last)} at the end`}${rate}`;
   const canvas = h("canvas", { attrs: { role: "img", "aria-label": words } });
   const place = h("div", "canvas-place", canvas);
   const draw = () => place.clientWidth > 0 && drawGrowth(canvas, place.clientWidth, context, zombies);
   new ResizeObserver(draw).observe(place);
   return h("figure", "growth", h("figcaption", {}, words), place);
+}
+
+const DAY_MINUTES = 1440;
+const MINUTE_US = 60e6;
+
+/** How fast it grows, over a time that was about seen: nobody knows the day from a minute. */
+export function perTime(perDay: number, seenUs: number): string {
+  const minutes = seenUs / MINUTE_US;
+  const [share, time] =
+    minutes < 30 ? [1, "a minute"] : minutes < DAY_MINUTES / 2 ? [60, "an hour"] : [DAY_MINUTES, "a day"];
+  const amount = (perDay / DAY_MINUTES) * share;
+  return `${count(Math.abs(amount))} ${amount < 0 ? "fewer" : "more"} ${time}`;
 }
 
 function drawGrowth(canvas: HTMLCanvasElement, width: number, context: Context, zombies: Zombies): void {
@@ -32,6 +45,11 @@ function drawGrowth(canvas: HTMLCanvasElement, width: number, context: Context, 
   pen.font = "11px system-ui, sans-serif";
   pen.strokeStyle = palette.line;
   pen.strokeRect(EDGE.left + 0.5, EDGE.top + 0.5, width - EDGE.left - EDGE.right, HEIGHT - EDGE.top - EDGE.bottom);
+  pen.fillStyle = palette.quiet;
+  pen.textAlign = "right";
+  pen.fillText(count(most), EDGE.left - 6, y(most) + 8);
+  pen.fillText("0", EDGE.left - 6, y(0));
+  pen.textAlign = "left";
   line(pen, at, live, x, y, palette.quiet, "live");
   line(pen, at, dying, x, y, palette.bad, "dying");
   ends(pen, palette.quiet, context.source.clock, from, to, width);

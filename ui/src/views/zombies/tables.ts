@@ -47,7 +47,7 @@ function pins(origin: Origin): HTMLElement {
     return part;
   });
   const words = known.map(({ words, value }) => `${count(value ?? 0)} ${words}`).join(", ");
-  return h("span", "pins", h("span", { class: "pin-bar", attrs: { "aria-hidden": "true" } }, ...parts), words);
+  return h("span", "pins", words, h("span", { class: "pin-bar", attrs: { "aria-hidden": "true" } }, ...parts));
 }
 
 export function unitTable(zombies: Zombies): HTMLElement {

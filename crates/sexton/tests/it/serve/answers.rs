@@ -74,12 +74,70 @@ fn tiles_of_any_width_have_the_same_largest_value() {
 fn a_sensor_that_saw_nothing_leaves_a_gap() {
     let server = Server::over(&fixture(BUNDLE));
     server.wait_until_read();
-    let path = "/api/v1/sources/main/tiles?lane=gaps&lane=units.restarts&width=50";
+    let path = "/api/v1/sources/main/tiles?lane=gaps&lane=log.exits&width=50";
     let tiles = server.get(path).json()["tiles"].clone();
     let told = tiles[0]["events"].as_array().unwrap();
-    let of_units = told.iter().filter(|gap| gap["kind"] == "units").count();
+    let of_exits = told.iter().filter(|gap| gap["kind"] == "exits").count();
+    assert_eq!(of_exits, 1, "{tiles}");
     let gaps = tiles[1]["gaps"].as_array().unwrap();
-    assert_eq!(of_units > 0, !gaps.is_empty(), "{tiles}");
+    assert_eq!(gaps.len(), 1, "{tiles}");
+    assert!(gaps[0][0].as_u64() < gaps[0][1].as_u64(), "{tiles}");
+}
+
+/// In that recording no container runtime answered, and nobody asked for units.
+#[test]
+fn where_nobody_looked_there_is_no_zero() {
+    let server = Server::over(&fixture(BUNDLE));
+    server.wait_until_read();
+    let path = "/api/v1/sources/main/tiles?width=20&lane=containers.births\
+                &lane=containers.running&lane=units.restarts&lane=log.exits";
+    let tiles = server.get(path).json()["tiles"].clone();
+    let whys = [
+        "no container runtime",
+        "no container runtime",
+        "nothing from the sensor units",
+    ];
+    for (n, why) in whys.into_iter().enumerate() {
+        let values = tiles[n]["values"].as_array().unwrap();
+        let seen = values.iter().skip(1).filter(|value| !value.is_null());
+        assert_eq!(seen.count(), 0, "{}", tiles[n]);
+        assert_eq!(tiles[n]["gaps"].as_array().map(Vec::len), Some(1));
+        assert!(tiles[n]["gaps"][0][2].as_str().unwrap().contains(why));
+    }
+    // Exits were told of, and none of them was a failure.
+    assert_eq!(tiles[3]["values"][10], 0.0, "{}", tiles[3]);
+    // Before the recording nobody looked at exits either.
+    let from = tiles[3]["from"].as_u64().unwrap();
+    let path = format!(
+        "/api/v1/sources/main/tiles?lane=log.exits&width=2&from={}&to={}",
+        from - 4_000_000,
+        from - 2_000_000
+    );
+    let tile = server.get(&path).json()["tiles"][0].clone();
+    assert_eq!(tile["values"], serde_json::json!([null, null]));
+}
+
+/// A recording by one sensor has nothing of all others.
+#[test]
+fn a_sensor_that_was_not_there_is_a_gap() {
+    let folder = sexton_testkit::TempTree::new();
+    let bundle = folder.path().join("node.bundle");
+    let path = bundle.to_str().unwrap();
+    let args = ["record", "--sensors", "pressure", "--for", "1s", "-o", path];
+    assert_eq!(sexton(&args).status.code(), Some(0));
+    let server = Server::over(&bundle);
+    server.wait_until_read();
+    let path = "/api/v1/sources/main/tiles?width=5&lane=nic.events&lane=memcg.dying&lane=gaps";
+    let tiles = server.get(path).json()["tiles"].clone();
+    for (n, sensors) in ["klog and nics", "memcg"].into_iter().enumerate() {
+        let values = tiles[n]["values"].as_array().unwrap();
+        assert!(values.iter().all(serde_json::Value::is_null), "{tiles}");
+        assert!(
+            tiles[n]["gaps"][0][2].as_str().unwrap().ends_with(sensors),
+            "{tiles}"
+        );
+    }
+    assert_eq!(tiles[2]["gaps"], serde_json::json!([]));
 }
 
 #[test]
