@@ -32,6 +32,10 @@ const OPENING: Duration = Duration::from_secs(10);
 /// How long to wait for sensors to end before they are left to the end of the process.
 const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long to wait for one that has not answered once, and is not late either: on a slow
+/// machine a first look may take as long as a short watch, and what it sees is worth more.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
+
 /// A sensor of the crew and its beat.
 #[derive(Clone, Copy)]
 pub struct Member {
@@ -66,8 +70,29 @@ struct Post {
     spec: &'static SensorSpec,
     stopwatch: Arc<Stopwatch>,
     late: bool,
+    answered: Arc<AtomicBool>,
     /// None when there could be no thread for it, which it has said.
     thread: Option<JoinHandle<()>>,
+}
+
+impl Post {
+    fn is_at_work(&self) -> bool {
+        self.thread.as_ref().is_some_and(|it| !it.is_finished())
+    }
+
+    fn has_answered(&self) -> bool {
+        self.answered.load(Ordering::Acquire)
+    }
+
+    /// Whether the end of the work, which began then, waits for it.
+    fn is_waited_for(&self, began: Instant) -> bool {
+        let is_late = self.stopwatch.over(clock::now()).is_some();
+        let patience = match self.has_answered() || is_late {
+            true => FAREWELL,
+            false => FIRST_ANSWER,
+        };
+        self.is_at_work() && began.elapsed() < patience
+    }
 }
 
 impl Crew {
@@ -117,16 +142,30 @@ impl Crew {
     /// Ends the work and hands over all that is left.
     pub fn stop_with_stacks(mut self) -> (Vec<Record>, Vec<StackBatch>) {
         self.stop.set();
-        let until = Instant::now() + FAREWELL;
+        let began = Instant::now();
         let mut left = Vec::new();
-        let is_at_work = |post: &Post| post.thread.as_ref().is_some_and(|it| !it.is_finished());
-        while Instant::now() < until && self.posts.iter().any(is_at_work) {
+        while self.posts.iter().any(|post| post.is_waited_for(began)) {
             let soon = Instant::now() + Duration::from_millis(20);
             left.extend(land(self.basket.take(soon), &mut self.stacks));
         }
         left.extend(land(self.basket.take(Instant::now()), &mut self.stacks));
+        left.extend(self.silent_ones());
         let stacks = self.take_stacks();
         (left, stacks)
+    }
+
+    /// A gap for each sensor that never answered and was not told to be late.
+    fn silent_ones(&self) -> Vec<Record> {
+        let now = clock::now();
+        let is_silent = |post: &&Post| post.is_at_work() && !post.has_answered() && !post.late;
+        let silent = self.posts.iter().filter(is_silent);
+        let gaps = silent.flat_map(|post| {
+            let name = post.spec.name;
+            let text = format!("sensor {name} had not answered once when the watch ended");
+            let silence = Gap::new(name, Why::Overrun, text).with_remedy("watch for longer: --for");
+            gap(name, now, silence)
+        });
+        gaps.collect()
     }
 
     /// A gap for each sensor that has just passed its deadline.
@@ -237,7 +276,9 @@ fn land(hauls: Vec<Haul>, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
 fn post(member: Member, host: &Arc<Host>, basket: &Arc<Basket>, stop: &Arc<Stop>) -> Post {
     let name = member.spec.name;
     let stopwatch = Arc::new(Stopwatch::default());
+    let answered = Arc::new(AtomicBool::new(false));
     let shift = Shift {
+        answered: Arc::clone(&answered),
         member,
         host: Arc::clone(host),
         basket: Arc::clone(basket),
@@ -256,6 +297,7 @@ fn post(member: Member, host: &Arc<Host>, basket: &Arc<Basket>, stop: &Arc<Stop>
         spec: member.spec,
         stopwatch,
         late: false,
+        answered,
         thread: thread.ok(),
     }
 }
@@ -267,6 +309,7 @@ struct Shift {
     basket: Arc<Basket>,
     stop: Arc<Stop>,
     stopwatch: Arc<Stopwatch>,
+    answered: Arc<AtomicBool>,
 }
 
 impl Shift {
@@ -278,7 +321,8 @@ impl Shift {
             Ok(Err(why)) | Err(why) => return self.tell(gap(name, clock::now(), why)),
         };
         let mut next = Instant::now();
-        while !self.stop.is_set() {
+        // Who is ready only at the end of the work looks once all the same.
+        loop {
             match self.poll(sensor.as_mut()) {
                 Ok(haul) => self.hand_over(haul),
                 // Benched: a sensor that panicked is in no known state.
@@ -287,6 +331,9 @@ impl Shift {
             next = beat_after(next, self.member.every, Instant::now());
             self.stop
                 .sleep(next.saturating_duration_since(Instant::now()));
+            if self.stop.is_set() {
+                return;
+            }
         }
     }
 
@@ -325,6 +372,7 @@ impl Shift {
 
     fn hand_over(&self, haul: Haul) {
         let name = self.member.spec.name;
+        self.answered.store(true, Ordering::Release);
         let waited = self.basket.put(haul);
         if waited >= HELD_UP {
             let text = format!(
@@ -433,6 +481,22 @@ mod tests {
             thread::sleep(Duration::from_millis(400));
             Ok(Box::new(Does(|_| {})))
         });
+        assert!(gaps(&records).is_empty(), "{records:?}");
+    }
+
+    #[test]
+    fn a_first_answer_is_waited_for() {
+        let records = run(|_| {
+            thread::sleep(FAREWELL + Duration::from_millis(500));
+            Ok(Box::new(Does(|out| {
+                out.sample(&Subject::node(), &MEMCG_LIVE, 7.0)
+            })))
+        });
+        let n = records
+            .iter()
+            .filter(|one| one.value() == Some(7.0))
+            .count();
+        assert_eq!(n, 1, "{records:?}");
         assert!(gaps(&records).is_empty(), "{records:?}");
     }
 

@@ -1,15 +1,17 @@
 //! Births of cgroups: when, where, by whom, and what became of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use sexton_model::fact::cgroup as fact;
+use sexton_model::fact::container::{CONTAINER_EXITED, CONTAINER_STARTED};
 use sexton_model::moment::Moment;
 use sexton_model::origin::Origin;
 use sexton_model::record::Record;
 use sexton_model::text::escape;
 
 use crate::case::Case;
+use crate::known;
 use crate::unit_name;
 
 /// What was removed so shortly before the end may yet be released: the kernel does that
@@ -34,7 +36,7 @@ pub(crate) struct Birth<'a> {
     pub(crate) pattern: String,
     /// The unit that the path tells; one of a user's own manager is told with it.
     pub(crate) unit: Option<String>,
-    /// The container that the path tells.
+    /// The container that the path tells, or the runtime.
     pub(crate) container: Option<&'a str>,
     /// Who made it and what is above, nearest first.
     pub(crate) makers: Vec<Task<'a>>,
@@ -74,6 +76,7 @@ impl<'a> Births<'a> {
                 .filter(|r| r.detail("what") == Some(fact::CGROUP_BORN.name))
                 .map(|r| born(r)),
         );
+        name_containers(case, &mut births);
         births.sort_by(|a, b| (a.at, a.path).cmp(&(b.at, b.path)));
         Self {
             births,
@@ -120,6 +123,20 @@ fn born<'a>(record: &'a Record) -> Birth<'a> {
         makers,
         creator_unit: creator_unit(record),
         asker: record.detail("asker_unit").zip(record.detail("asker_comm")),
+    }
+}
+
+/// Who asks containerd by hand chooses ids, and then no path tells a container's. What a runtime
+/// made, in a directory with the id of a container that it told of, is that container's.
+fn name_containers<'a>(case: &Case<'a>, births: &mut [Birth<'a>]) {
+    let told = [&CONTAINER_STARTED, &CONTAINER_EXITED].into_iter();
+    let told = told.flat_map(|fact| case.of(fact));
+    let ids: HashSet<&'a str> = told.filter_map(|record| record.detail("id")).collect();
+    for birth in births.iter_mut().filter(|birth| birth.container.is_none()) {
+        let maker = birth.makers.first();
+        let is_by_runtime = maker.is_some_and(|maker| known::is_between(maker.comm));
+        let name = birth.path.rsplit('/').next().unwrap_or_default();
+        birth.container = ids.get(name).copied().filter(|_| is_by_runtime);
     }
 }
 

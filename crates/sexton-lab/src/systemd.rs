@@ -169,6 +169,8 @@ impl Drop for Systemd {
             child.kill().ok();
             child.wait().ok();
         }
+        // Files that are gone hold no dying cgroup any more.
+        fs::remove_dir_all(self.folder()).ok();
         let until = Instant::now() + Duration::from_secs(5);
         while !self.sweep() && Instant::now() < until {
             thread::sleep(Duration::from_millis(50));

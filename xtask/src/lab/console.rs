@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::guest::{Disks, Guests};
 use super::place::Place;
 use crate::guest::Cell;
-use crate::{command, rootfs, setup, workspace};
+use crate::{command, rootfs, setup};
 
 /// In place of a job: a shell, and when it is left, the end.
 const SHELL: (&str, &str) = (
@@ -102,8 +102,7 @@ fn ready(cell: &Cell) -> Result<(Guests, Disks)> {
     let folder = folder(cell);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let guests = Guests::new(&rootfs::make()?);
-    command::run(&mut workspace::build_static_sexton())?;
-    let sexton = workspace::static_sexton();
+    let sexton = super::play::sexton()?;
     let disks = guests.disks(cell, &sexton, &[SHELL], "", &folder)?;
     Ok((guests, disks))
 }

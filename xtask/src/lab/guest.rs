@@ -47,11 +47,13 @@ pub(super) struct Guests {
     kernels: RefCell<BTreeMap<&'static str, Kernel>>,
 }
 
-/// The parts of a guest that depend on its kernel.
+/// The parts of a guest that are fetched.
 #[derive(Clone)]
 struct Kernel {
     image: PathBuf,
     modules: PathBuf,
+    qemu: parts::Qemu,
+    busybox: PathBuf,
 }
 
 /// Ends the emulator when we return early.
@@ -73,6 +75,22 @@ impl Guests {
         }
     }
 
+    /// Fetches and makes all that a guest needs, before several want it at once.
+    pub(super) fn prepare(&self, cell: &Cell) -> Result<()> {
+        image::initramfs(&self.kernel(cell)?.busybox)?;
+        image::root(&self.tree)?;
+        Ok(())
+    }
+
+    /// The same for somebody else, with what was fetched so far.
+    pub(super) fn another(&self) -> Guests {
+        Guests {
+            tree: self.tree.clone(),
+            store: OnceCell::new(),
+            kernels: self.kernels.clone(),
+        }
+    }
+
     fn kernel(&self, cell: &Cell) -> Result<Kernel> {
         let name = cell.kernel_name();
         if let Some(kernel) = self.kernels.borrow().get(name) {
@@ -82,6 +100,8 @@ impl Guests {
         let kernel = Kernel {
             image: store.kernel(cell.kernel())?,
             modules: store.modules(cell.kernel(), MODULES)?,
+            qemu: store.qemu()?,
+            busybox: store.busybox()?,
         };
         self.kernels.borrow_mut().insert(name, kernel.clone());
         Ok(kernel)
@@ -153,14 +173,14 @@ impl Guests {
 
     /// The emulator with these disks; the serial port leads to `serial`.
     pub(super) fn command(&self, cell: &Cell, disks: &Disks, serial: &str) -> Result<Command> {
-        let store = self.store()?;
-        let mut qemu = store.qemu()?.command();
+        let kernel = self.kernel(cell)?;
+        let mut qemu = kernel.qemu.command();
         qemu.args(EMULATED)
             .args(OPTIONS)
             .arg("-kernel")
-            .arg(self.kernel(cell)?.image)
+            .arg(kernel.image)
             .arg("-initrd")
-            .arg(image::initramfs(&store.busybox()?)?)
+            .arg(image::initramfs(&kernel.busybox)?)
             .args(["-append", &command_line(cell.cgroup()), "-serial", serial])
             .arg("-drive")
             .arg(drive(&disks.root, "qcow2", "root"))

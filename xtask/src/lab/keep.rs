@@ -1,8 +1,8 @@
 //! `cargo xtask lab keep`: makes a fixture of a run in a guest, so that every rule is judged
 //! on it from now on, in plain unit tests.
 //!
-//! A guest is made for one run and thrown away: there is nothing private in it. A run in
-//! namespaces of this machine saw this machine, and is not kept.
+//! A guest is made for one run and thrown away, and sexton itself leaves out what tells whose
+//! a recording is. A run in namespaces of this machine saw this machine, and is not kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use sexton_lab::scenario::Scenario;
 use sexton_lab::script::OUT;
 
 use super::place::Place;
-use super::play::Stage;
+use super::play::{self, Stage};
 use crate::{command, workspace};
 
 /// Fixtures are read by everybody who clones the tree.
@@ -31,21 +31,22 @@ pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
     let node = |key: &str| outcome.verdict["node"][key].as_str().unwrap_or_default();
     let release = node("kernel");
     let folder = fixture(release, &scenario.name, place);
-    let bundle = out.join("bundle");
-    let bytes = size(&bundle)?;
+    let redacted = out.join("redacted");
+    remove(&redacted)?;
+    let mut redact = Command::new(play::sexton()?);
+    redact.args(["bundle", "redact"]).arg(out.join("bundle"));
+    command::output(redact.arg("--output").arg(&redacted))?;
+    // Whoever records holds it; nobody does any more.
+    fs::remove_file(redacted.join("lock")).ok();
+    let bytes = size(&redacted)?;
     ensure!(
         bytes <= MAX_BYTES,
         "{} has {bytes} bytes, and a fixture at most {MAX_BYTES}",
-        bundle.display()
+        redacted.display()
     );
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
+    remove(&folder)?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    command::output(Command::new("cp").arg("-rT").arg(&bundle).arg(&folder))?;
-    // Whoever records holds it; nobody does any more.
-    fs::remove_file(folder.join("lock")).ok();
+    command::output(Command::new("cp").arg("-rT").arg(&redacted).arg(&folder))?;
     let capture = folder.join("capture.toml");
     let seconds = place.pace(scenario).watch_seconds;
     let text = provenance(scenario, place, release, seconds) + &expected(&outcome);
@@ -79,7 +80,8 @@ fn provenance(scenario: &Scenario, place: &Place, release: &str, seconds: u32) -
          taken = \"sexton diagnose --for {seconds}s -o BUNDLE\"\n\
          done = \"\"\"\n{}.\nPlayed by `cargo xtask lab run {} --kernel {} --cgroup {}`, in an \
          emulated guest with 2 cores.\n\"\"\"\ntruth = [\n{}]\n\
-         redacted = \"nothing: the guest was made for this run and thrown away\"\n",
+         redacted = \"\"\"\nby `sexton bundle redact`: the node's name and boot, its kernel's build and \
+         command line, all stacks and raw\nfiles\n\"\"\"\n",
         scenario.title,
         scenario.name,
         place.kernel(),
@@ -107,6 +109,14 @@ fn expected(outcome: &Outcome) -> String {
         "\n[expected]\nstate = {:?}\naccused = {accused:?}\nchains = {chains:?}\n",
         outcome.state()
     )
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match folder.exists() {
+        true => fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display())),
+        false => Ok(()),
+    }
 }
 
 fn size(folder: &Path) -> Result<u64> {

@@ -1,7 +1,9 @@
 //! `cargo xtask lab matrix`: every scenario on every machine. What was played before with
 //! the same binary and recipe is not played again, so that it can be ended at any time.
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use sexton_lab::scenario::Scenario;
@@ -24,6 +26,9 @@ pub(crate) struct Choice {
     /// Only these scenarios; may be repeated
     #[arg(long)]
     scenario: Vec<String>,
+    /// So many guests at a time: they wait more than they work
+    #[arg(long, default_value_t = 1)]
+    at_once: usize,
     /// Play what was red before once more
     #[arg(long)]
     replay_red: bool,
@@ -51,7 +56,7 @@ pub(super) fn matrix(choice: &Choice) -> Result<ExitCode> {
             .iter()
             .filter(|scenario| names.is_empty() || names.contains(&scenario.name));
         let (places, scenarios): (Vec<_>, Vec<_>) = (places.collect(), scenarios.collect());
-        play(&places, &scenarios, choice.replay_red)?;
+        play(&places, &scenarios, choice)?;
     }
     write(&scenarios, &places)
 }
@@ -60,25 +65,60 @@ fn is_shown(place: &&Place) -> bool {
     place.name() != LEFT_OUT
 }
 
-fn play(places: &[&Place], scenarios: &[&Scenario], replay_red: bool) -> Result<()> {
+/// One scenario on one machine.
+type Part<'a> = (&'a Scenario, &'a Place);
+
+/// Machine by machine. Namespaces share one kernel, so what is played there is played alone.
+fn play(places: &[&Place], scenarios: &[&Scenario], choice: &Choice) -> Result<()> {
     setup::install_missing(setup::For::Guests)?;
     let stage = Stage::open()?;
-    for scenario in scenarios {
-        for place in places {
-            let before = Card::read(&Stage::folder(scenario, place));
-            let before = before.filter(|card| card.key == stage.key(scenario, place));
-            let is_done = before.is_some_and(|mut card| {
-                judge(&mut card, scenario, place);
-                !replay_red || card.is_good()
-            });
-            if is_done {
-                println!("lab {} {}: played before", scenario.name, place.name());
-                continue;
-            }
+    let all = places
+        .iter()
+        .flat_map(|place| scenarios.iter().map(|scenario| (*scenario, *place)));
+    let is_new = |(scenario, place): &Part<'_>| !is_done(&stage, scenario, place, choice);
+    let (here, guests): (Vec<Part<'_>>, Vec<Part<'_>>) = all
+        .filter(is_new)
+        .partition(|(_, place)| matches!(place, Place::Here));
+    for (scenario, place) in here {
+        stage.play(scenario, place)?.show();
+    }
+    for (_, place) in &guests {
+        stage.prepare(place)?;
+    }
+    let queue = Mutex::new(VecDeque::from(guests));
+    let next = || {
+        queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    };
+    let work = |stage: Stage| -> Result<()> {
+        while let Some((scenario, place)) = next() {
             stage.play(scenario, place)?.show();
         }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let stages = (0..choice.at_once.max(1)).map(|_| stage.another());
+        let workers: Vec<_> = stages.map(|stage| scope.spawn(|| work(stage))).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        ended
+            .map(|ended| ended.unwrap_or_else(|_| anyhow::bail!("a worker panicked")))
+            .collect()
+    })
+}
+
+fn is_done(stage: &Stage, scenario: &Scenario, place: &Place, choice: &Choice) -> bool {
+    let before = Card::read(&Stage::folder(scenario, place));
+    let before = before.filter(|card| card.key == stage.key(scenario, place));
+    let is_done = before.is_some_and(|mut card| {
+        judge(&mut card, scenario, place);
+        !choice.replay_red || card.is_good()
+    });
+    if is_done {
+        println!("lab {} {}: played before", scenario.name, place.name());
     }
-    Ok(())
+    is_done
 }
 
 /// Writes the page from all that was ever played.

@@ -34,14 +34,7 @@ impl Stage {
             command::is_root(),
             "only root can boot a systemd in namespaces and make its disk: use sudo"
         );
-        // A binary that is there already, a released one for instance; it must be static.
-        let sexton = match std::env::var_os("SEXTON") {
-            Some(sexton) => PathBuf::from(sexton),
-            None => {
-                command::run(&mut workspace::build_static_sexton())?;
-                workspace::static_sexton()
-            }
-        };
+        let sexton = sexton()?;
         let bytes =
             fs::read(&sexton).with_context(|| format!("cannot read {}", sexton.display()))?;
         let rootfs = rootfs::make()?;
@@ -51,6 +44,24 @@ impl Stage {
             guests: Guests::new(&rootfs),
             rootfs,
         })
+    }
+
+    /// For somebody who plays beside us.
+    pub(super) fn another(&self) -> Stage {
+        Stage {
+            sexton: self.sexton.clone(),
+            sexton_key: self.sexton_key,
+            rootfs: self.rootfs.clone(),
+            guests: self.guests.another(),
+        }
+    }
+
+    /// Has all that a machine is made of.
+    pub(super) fn prepare(&self, place: &Place) -> Result<()> {
+        match place {
+            Place::Here => Ok(()),
+            Place::Guest(cell) => self.guests.prepare(cell),
+        }
     }
 
     /// What a run of this depends on.
@@ -122,6 +133,16 @@ impl Stage {
             checks: Vec::new(),
         }
     }
+}
+
+/// The binary that is played with: one that is there already, a released one for instance, which
+/// must be static; else it is built.
+pub(super) fn sexton() -> Result<PathBuf> {
+    if let Some(sexton) = std::env::var_os("SEXTON") {
+        return Ok(PathBuf::from(sexton));
+    }
+    command::run(&mut workspace::build_static_sexton())?;
+    Ok(workspace::static_sexton())
 }
 
 /// Holds what a run left against what its scenario says now.

@@ -3,7 +3,8 @@
 //! Means: for seconds at a stretch one core did nothing but run the kernel. What is bound
 //! to that core waits: interrupts, network polling, threads that cannot move.
 //! Not this: a core that runs programs, however busy; a node whose average is high but
-//! whose cores take turns; time that the hypervisor took (steal).
+//! whose cores take turns; time that the hypervisor took (steal); what sexton itself does when
+//! it starts, which a slow machine shows: without that the core was not lost, and it is a note.
 //! By hand: `mpstat -P ALL 1`, the columns %sys, %irq and %soft of the worst core, not `all`.
 //! Next: CPU002 if it names a process; else `sudo perf record -a -g`, then
 //! `perf report --sort cpu,comm,sym`.
@@ -26,6 +27,8 @@ use crate::figures::{percent, time};
 use crate::rule::{Findings, Rule, Threshold};
 use crate::span;
 use crate::walks;
+
+mod own;
 
 const CODE: &str = "CPU001";
 
@@ -206,15 +209,17 @@ fn finding(
     let n_samples = long.iter().map(|stretch| stretch.n_samples).max();
     let users = users(case, core, &long);
     let is_long = longest.as_secs_f64() >= case.limit(&LONG_STRETCH);
+    let own = own::part(case, core, &long);
+    let is_ours = hot_part(case, core, &long) - own < case.limit(&PART) && own >= own::LEAST;
     let mut touched = vec![core.clone()];
     touched.extend(users.iter().map(|user| user.process.clone()));
     Finding {
         code: CODE,
         subject: core.clone(),
-        severity: if is_long {
-            Severity::Serious
-        } else {
-            Severity::Warning
+        severity: match (is_ours, is_long) {
+            (true, _) => Severity::Note,
+            (false, true) => Severity::Serious,
+            (false, false) => Severity::Warning,
         },
         confidence: if n_samples >= Some(ENOUGH_SAMPLES) {
             Confidence::CERTAIN
@@ -228,11 +233,21 @@ fn finding(
         ),
         figure: format!("core {}: {} at a stretch", core.name, time(longest)),
         since: long.first().map(|stretch| stretch.from),
-        evidence: evidence(case, core, cores, &long, (longest, sum), &users),
+        evidence: [
+            evidence(case, core, cores, &long, (longest, sum), &users),
+            own::evidence(own).into_iter().collect(),
+        ]
+        .concat(),
         remedies: remedies(core, users.first()),
         episodes: span::longest(long.iter().map(|stretch| episode(stretch, core)).collect()),
         touched,
     }
+}
+
+/// The kernel's part of the core in these stretches.
+fn hot_part(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> f64 {
+    let parts = PARTS.iter().map(|fact| mean_in(case, fact, core, long));
+    parts.sum()
 }
 
 fn episode(stretch: &Stretch, core: &Subject) -> Episode {
@@ -363,7 +378,8 @@ impl User {
 fn users(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<User> {
     let mut users: BTreeMap<&Subject, User> = BTreeMap::new();
     for record in case.of(&PROCESS_ON_CORE) {
-        let is_here = record.detail("cpu") == Some(&core.name);
+        let is_ours = record.detail("own").is_some();
+        let is_here = record.detail("cpu") == Some(&core.name) && !is_ours;
         let ratio = record
             .detail("kernel_ratio")
             .and_then(|ratio| ratio.parse::<f64>().ok());

@@ -1,5 +1,6 @@
 # Removes what a boot has left in our cgroups: sweep CGROUP WORK
-# Runs in a mount namespace of its own.
+# Runs in a mount namespace of its own. Pages that hold dying ones are given back first, those
+# of programs that others run too for instance, so that nobody finds them later.
 set -eu
 mount --make-rprivate /
 mount -t tmpfs none "$2"
@@ -13,5 +14,10 @@ while IFS=: read -r _ controllers path; do
         *) mount -t cgroup -o "$controllers" cgroup "$place" ;;
     esac
     own=$place$path/$1
-    test ! -d "$own" || find "$own" -depth -type d -exec rmdir {} +
+    test -d "$own" || continue
+    find "$own" -mindepth 1 -depth -type d -exec rmdir {} +
+    # Both fail when something stays, which is no reason to stop.
+    test ! -e "$own/memory.force_empty" || echo 0 > "$own/memory.force_empty" || true
+    test ! -e "$own/memory.reclaim" || echo 1G > "$own/memory.reclaim" || true
+    rmdir "$own"
 done < "$2/cgroups"

@@ -14,7 +14,8 @@ pub(super) static ALL: &[&Fact] = &[&PROCESS_ON_CORE, &STACK_SAMPLES, &STACK_SAM
 /// `kernel_ratio` (parts of one core's time: of all its samples, and of those in the kernel,
 /// on that core), `hot_stack` (the kernel stack that was seen most, `outermost;...;innermost`)
 /// and `hot_share` (its part of the kernel samples), `n_lost` (samples of all cores that were
-/// lost in this interval; left out when none were). What is not known is left out.
+/// lost in this interval; left out when none were), `own` (it is the process that records
+/// this; left out of all others). What is not known is left out.
 pub static PROCESS_ON_CORE: Fact = Fact {
     name: "process_on_core",
     unit: Unit::None,

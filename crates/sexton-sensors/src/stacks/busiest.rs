@@ -42,6 +42,8 @@ pub(super) struct Seen<'a> {
 #[derive(Debug)]
 pub(super) struct Busiest {
     period: Duration,
+    /// Our own process: what it costs to look is not the node's trouble.
+    own_pid: u32,
     began: Option<Moment>,
     processes: HashMap<u32, Process>,
     n_stacks: usize,
@@ -61,6 +63,7 @@ impl Busiest {
     pub(super) fn new(period: Duration) -> Self {
         Self {
             period,
+            own_pid: std::process::id(),
             began: None,
             processes: HashMap::new(),
             n_stacks: 0,
@@ -117,6 +120,9 @@ impl Busiest {
         for (pid, process) in hot {
             let subject = Subject::new(SubjectKind::Process, pid.to_string());
             let mut details = process.details(interval, per_core);
+            if pid == self.own_pid {
+                details.push(detail("own", "yes"));
+            }
             if self.n_lost > 0 {
                 details.push(detail("n_lost", self.n_lost));
             }
@@ -266,6 +272,29 @@ mod tests {
             ],
         );
         check(&[], &[]);
+    }
+
+    #[test]
+    fn our_own_process_is_told_as_such() {
+        let mut busiest = Busiest::new(Duration::from_millis(10));
+        busiest.tell(&mut Sink::new("stacks", Moment::from_ns(1)));
+        for pid in [std::process::id(), u32::MAX] {
+            for _ in 0..500 {
+                busiest.see(Seen {
+                    pid,
+                    cpu: 0,
+                    comm: &"sexton".into(),
+                    cgroup: None,
+                    is_kernel: true,
+                    kernel: &[],
+                });
+            }
+        }
+        let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
+        busiest.tell(&mut out);
+        let told = out.into_records();
+        let own: Vec<_> = told.iter().map(|record| record.detail("own")).collect();
+        assert_eq!(own, [Some("yes"), None]);
     }
 
     #[test]

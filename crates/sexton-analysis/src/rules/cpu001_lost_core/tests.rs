@@ -59,6 +59,35 @@ fn user_load_turns_and_bursts_are_not_it() {
     assert!(turns.found_by(&RULE).is_empty());
 }
 
+/// A core that is lost from 10 s to 19 s, of which a process had this part.
+fn lost_to(own: &[(&'static str, &'static str)]) -> Vec<Finding> {
+    let mut details = vec![
+        ("comm", "sexton"),
+        ("cpu", "1"),
+        ("interval_ns", "10000000000"),
+        ("kernel_ratio", "0.5"),
+    ];
+    details.extend(own);
+    let story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01)).event(
+        "stacks",
+        20.0,
+        &subject(SubjectKind::Process, "4711"),
+        &PROCESS_ON_CORE,
+        &details,
+    );
+    story.found_by(&RULE)
+}
+
+#[test]
+fn a_core_that_sexton_itself_had_is_a_note() {
+    let found = lost_to(&[("own", "yes")]);
+    assert_eq!(found[0].severity, Severity::Note);
+    let words = words(&found[0]);
+    assert!(words.contains("was the work of sexton itself"), "{words}");
+    // One that only bears its name is accused like any other.
+    assert_eq!(lost_to(&[])[0].severity, Severity::Serious);
+}
+
 #[test]
 fn what_ran_there_is_named() {
     let story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01)).event(

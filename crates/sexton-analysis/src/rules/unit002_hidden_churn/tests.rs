@@ -1,3 +1,4 @@
+use sexton_model::fact::container::{CONTAINER_EXITED, CONTAINER_STARTED};
 use sexton_model::fact::exit::{CLIENT_ENDED, PROCESS_FAILED};
 use sexton_model::fact::unit as fact;
 use sexton_model::finding::{Confidence, Finding};
@@ -172,6 +173,48 @@ fn who_runs_the_client_of_a_container_is_behind_it() {
     let found = by_clients("poller.service", "5");
     let expected = ("UNIT002:poller.service".to_owned(), Confidence::percent(85));
     assert_eq!(found, expected);
+}
+
+/// As `ctr run` makes them: cgroups with the id that was chosen, below the namespace, by a
+/// runtime below the first process, and told by containerd.
+fn by_containerd(maker: &'static str) -> Vec<String> {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["poller.service", "containerd.service"]);
+    let churn = (0..28).map(|i| Churn {
+        path: format!("/default/job-{i}"),
+        creator: (maker, 6_000 + i),
+        ancestry: "containerd-shim[70] < systemd[1]",
+        unit: None,
+        is_released: false,
+    });
+    watch.add(births(FROM, churn));
+    let mut out = Sink::new("containers", at(FROM + 28));
+    for i in 0..28 {
+        let id = format!("job-{i}");
+        let details = vec![
+            ("id".into(), id.clone()),
+            ("image".into(), "probe:1".to_owned()),
+            ("exit_code".into(), "5".to_owned()),
+        ];
+        let subject = Subject::new(SubjectKind::Container, id);
+        let started = details[..2].to_vec();
+        out.event(at(FROM + i), &subject, &CONTAINER_STARTED, started);
+        out.event(at(FROM + 1 + i), &subject, &CONTAINER_EXITED, details);
+    }
+    watch.add(out);
+    watch.add(clients("poller.service", "5"));
+    let found = guilty(watch)
+        .iter()
+        .map(|one| one.id().to_string())
+        .collect();
+    found
+}
+
+#[test]
+fn a_container_whose_id_was_chosen_is_led_back_by_its_client() {
+    assert_eq!(by_containerd("runc"), ["UNIT002:poller.service"]);
+    // A directory that only has such a name is no container.
+    assert_ne!(by_containerd("mkdir"), ["UNIT002:poller.service"]);
 }
 
 #[test]
