@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 
 use ahash::AHashMap;
-use sexton_model::stack::{CodeKind, NameId, StackId, StackSample, StackTables};
+use sexton_model::stack::{CodeKind, FrameId, NameId, StackId, StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
 use crate::names::{self, Suffixes};
+use crate::walk::Walk;
 
 /// How much a stack was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -114,7 +115,6 @@ struct Builder<'a> {
     name_numbers: AHashMap<String, u32>,
     frame_names: AHashMap<(u32, bool), u32>,
     by_name: AHashMap<(u32, u32), u32>,
-    by_stack: AHashMap<(NameId, StackId), u32>,
 }
 
 impl Tree {
@@ -136,10 +136,7 @@ impl Tree {
     fn build(sides: &[&StackCounts], tables: &StackTables, suffixes: Suffixes) -> Self {
         let mut builder = Builder::new(tables, suffixes);
         for (side, counts) in sides.iter().enumerate() {
-            for (comm, stack, count) in counts.iter() {
-                let node = builder.node(comm, stack);
-                builder.tree.nodes[node as usize].own[side] += count.weight;
-            }
+            builder.count(side, counts);
         }
         builder.finish()
     }
@@ -175,7 +172,6 @@ impl<'a> Builder<'a> {
             name_numbers: AHashMap::new(),
             frame_names: AHashMap::new(),
             by_name: AHashMap::new(),
-            by_stack: AHashMap::new(),
         };
         let all = builder.name("all".to_owned());
         builder.tree.nodes.push(new_node(all, CodeKind::Unknown));
@@ -192,46 +188,42 @@ impl<'a> Builder<'a> {
         number
     }
 
-    /// The node of a stack below its program. Callers first, without recursion: stacks of
-    /// hostile files may be deep.
-    fn node(&mut self, comm: NameId, stack: StackId) -> u32 {
-        let mut path = Vec::new();
-        let mut next = stack;
-        let mut parent = loop {
-            if let Some(&node) = self.by_stack.get(&(comm, next)) {
-                break node;
+    /// The nodes of all that was counted on one side.
+    fn count(&mut self, side: usize, counts: &StackCounts) {
+        let mut list: Vec<_> = counts.iter().collect();
+        // By program, because a stack has a node below each.
+        list.sort_unstable_by_key(|(comm, stack, _)| (*comm, *stack));
+        let mut stacks = Walk::default();
+        for of_program in list.chunk_by(|a, b| a.0 == b.0) {
+            stacks.forget();
+            let comm = self.tables.name(of_program[0].0);
+            let is_java = comm.starts_with("java");
+            let name = self.name(comm.replace([' ', ';'], "_"));
+            let program = self.child(0, name, CodeKind::Unknown);
+            for (_, stack, count) in of_program {
+                let node = stacks.walk(self.tables, *stack, program, |caller, frame| {
+                    self.called(caller, frame, is_java)
+                });
+                self.tree.nodes[node as usize].own[side] += count.weight;
             }
-            let Some(entry) = self.tables.stacks.get(next.0 as usize) else {
-                let name = self.tables.name(comm).replace([' ', ';'], "_");
-                let name = self.name(name);
-                break self.child(0, name, CodeKind::Unknown);
-            };
-            path.push((next, entry.frame));
-            next = if entry.caller < next {
-                entry.caller
-            } else {
-                StackId::EMPTY
-            };
-        };
-        let is_java = self.tables.name(comm).starts_with("java");
-        for (stack, frame) in path.into_iter().rev() {
-            let Some(frame_of) = self.tables.frame(frame) else {
-                continue;
-            };
-            let name = match self.frame_names.get(&(frame.0, is_java)) {
-                Some(&name) => name,
-                None => {
-                    let comm = if is_java { "java" } else { "" };
-                    let text = names::of_frame(self.tables, frame_of, comm, self.suffixes);
-                    let name = self.name(text);
-                    self.frame_names.insert((frame.0, is_java), name);
-                    name
-                }
-            };
-            parent = self.child(parent, name, frame_of.kind);
-            self.by_stack.insert((comm, stack), parent);
         }
-        parent
+    }
+
+    /// The node of a frame that `caller` called.
+    fn called(&mut self, caller: u32, id: FrameId, is_java: bool) -> u32 {
+        let Some(frame) = self.tables.frame(id) else {
+            return caller;
+        };
+        let name = match self.frame_names.get(&(id.0, is_java)) {
+            Some(&name) => name,
+            None => {
+                let comm = if is_java { "java" } else { "" };
+                let name = self.name(names::of_frame(self.tables, frame, comm, self.suffixes));
+                self.frame_names.insert((id.0, is_java), name);
+                name
+            }
+        };
+        self.child(caller, name, frame.kind)
     }
 
     fn child(&mut self, parent: u32, name: u32, kind: CodeKind) -> u32 {

@@ -49,7 +49,7 @@ pub trait Sink {
         0..=u64::MAX
     }
 
-    /// Whether it tells places apart that have the same name or none. When it does not,
+    /// Whether it tells places of one file apart that have no name. When it does not,
     /// importers take them as one, and there are far fewer different stacks.
     fn wants_addresses(&self) -> bool {
         true

@@ -24,6 +24,7 @@ pub mod tables;
 #[cfg(test)]
 mod testing;
 pub mod top;
+pub mod walk;
 
 /// The core of a sample whose recording does not say.
 pub const NO_CPU: u32 = u32::MAX;

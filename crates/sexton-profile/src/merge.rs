@@ -8,6 +8,7 @@ use sexton_model::stack::{Frame, FrameId, NameId, StackId, StackSample, StackTab
 
 use crate::import::Sink;
 use crate::tables::TableBuilder;
+use crate::walk::Walk;
 
 /// Renumbers.
 #[derive(Debug, Default)]
@@ -15,7 +16,7 @@ pub struct Merger {
     tables: TableBuilder,
     segment: Option<u64>,
     names: AHashMap<NameId, NameId>,
-    stacks: AHashMap<StackId, StackId>,
+    stacks: Walk<StackId>,
 }
 
 impl Merger {
@@ -40,7 +41,7 @@ impl Merger {
         if self.segment != Some(segment) {
             self.segment = Some(segment);
             self.names.clear();
-            self.stacks.clear();
+            self.stacks.forget();
         }
         for sample in samples {
             let renumbered = StackSample {
@@ -63,29 +64,13 @@ impl Merger {
     }
 
     fn stack(&mut self, stack: StackId, tables: &StackTables) -> StackId {
-        let mut path = Vec::new();
-        let mut next = stack;
-        let mut caller = loop {
-            if let Some(&known) = self.stacks.get(&next) {
-                break known;
-            }
-            let Some(node) = tables.stacks.get(next.0 as usize) else {
-                break StackId::EMPTY;
-            };
-            path.push((next, node.frame));
-            next = if node.caller < next {
-                node.caller
-            } else {
-                StackId::EMPTY
-            };
-        };
-        for (stack, frame) in path.into_iter().rev() {
-            if let Some(frame) = self.frame(frame, tables) {
-                caller = self.tables.push(caller, frame);
-            }
-            self.stacks.insert(stack, caller);
-        }
-        caller
+        let mut stacks = std::mem::take(&mut self.stacks);
+        let ours = stacks.walk(tables, stack, StackId::EMPTY, |caller, frame| {
+            let frame = self.frame(frame, tables);
+            frame.map_or(caller, |frame| self.tables.push(caller, frame))
+        });
+        self.stacks = stacks;
+        ours
     }
 
     fn frame(&mut self, frame: FrameId, tables: &StackTables) -> Option<FrameId> {

@@ -6,6 +6,7 @@ pub mod elf;
 pub mod kallsyms;
 pub mod perf_map;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A place in code whose name is wanted.
@@ -62,18 +63,35 @@ impl Symbols for NoSymbols {
 /// Names by address: the function that begins at or before it.
 #[derive(Debug, Default)]
 pub struct AddressMap {
-    /// Start, end (exclusive), and where the name is; sorted by start.
+    /// Sorted by start once all are there.
     entries: Vec<Entry>,
-    names: String,
+    /// Each ends at a zero byte. Nobody asks for most of them, so they stay as they came.
+    names: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
+    /// Exclusive.
     end: u64,
     name_at: u32,
-    name_len: u32,
     rank: u8,
+}
+
+/// A function that was found. Its name is read when it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// Where it begins.
+    pub start: u64,
+    names: &'a [u8],
+    entry: Entry,
+}
+
+impl<'a> Found<'a> {
+    /// What it is called.
+    pub fn name(&self) -> Cow<'a, str> {
+        String::from_utf8_lossy(text(self.names, self.entry))
+    }
 }
 
 /// Which of two functions that begin at the same place names it.
@@ -88,25 +106,41 @@ pub enum Prefer {
 /// Names of one file take at most this much; what comes after is not known by name.
 const MAX_NAME_BYTES: usize = 1 << 30;
 
+/// A longer name is cut; without a limit a file whose names never end could hold us up for
+/// hours.
+const MAX_NAME_LEN: usize = 1 << 16;
+
 impl AddressMap {
+    /// No functions yet; the names of those to come are in this table.
+    pub(crate) fn with_names(names: Vec<u8>) -> Self {
+        Self {
+            entries: Vec::new(),
+            names,
+        }
+    }
+
     /// Adds a function; `end` is exclusive, and not after `start` when it is not known.
     pub fn add(&mut self, start: u64, end: u64, rank: u8, name: &str) {
         if self.names.len() + name.len() > MAX_NAME_BYTES {
             return;
         }
-        let (Ok(name_at), Ok(name_len)) =
-            (u32::try_from(self.names.len()), u32::try_from(name.len()))
-        else {
-            return;
-        };
-        self.names.push_str(name);
-        self.entries.push(Entry {
-            start,
-            end,
-            name_at,
-            name_len,
-            rank,
-        });
+        let name_at = u32::try_from(self.names.len()).expect("it is below the limit");
+        self.names.extend_from_slice(name.as_bytes());
+        self.names.push(0);
+        self.add_named_at(start, end, rank, name_at);
+    }
+
+    /// Adds a function whose name begins at this byte of the table of names. One without a
+    /// name is left out.
+    pub(crate) fn add_named_at(&mut self, start: u64, end: u64, rank: u8, name_at: u32) {
+        if self.names.get(name_at as usize).is_some_and(|&b| b != 0) {
+            self.entries.push(Entry {
+                start,
+                end,
+                name_at,
+                rank,
+            });
+        }
     }
 
     /// Sorts, keeps one function for each start, and lets a function without an end last
@@ -136,17 +170,24 @@ impl AddressMap {
         self.names = names;
     }
 
-    /// The function at this address, and where it begins.
-    pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+    /// The function at this address.
+    pub fn find(&self, address: u64) -> Option<Found<'_>> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
         let entry = self.entries.get(after.checked_sub(1)?)?;
-        (address < entry.end).then(|| (text(&self.names, *entry), entry.start))
+        (address < entry.end).then(|| self.found(*entry))
     }
 
-    /// Every function's start and name.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &str)> {
-        let entries = self.entries.iter();
-        entries.map(|entry| (entry.start, text(&self.names, *entry)))
+    /// Every function.
+    pub fn iter(&self) -> impl Iterator<Item = Found<'_>> {
+        self.entries.iter().map(|entry| self.found(*entry))
+    }
+
+    fn found(&self, entry: Entry) -> Found<'_> {
+        Found {
+            start: entry.start,
+            names: &self.names,
+            entry,
+        }
     }
 
     /// How many functions are known.
@@ -160,16 +201,15 @@ impl AddressMap {
     }
 }
 
-fn text(names: &str, entry: Entry) -> &str {
-    let start = entry.name_at as usize;
-    names
-        .get(start..start + entry.name_len as usize)
-        .unwrap_or("")
+fn text(names: &[u8], entry: Entry) -> &[u8] {
+    let rest = names.get(entry.name_at as usize..).unwrap_or(&[]);
+    let rest = &rest[..rest.len().min(MAX_NAME_LEN)];
+    &rest[..memchr::memchr(0, rest).unwrap_or(rest.len())]
 }
 
 /// What perf compares when two symbols begin at the same place.
-fn merit(names: &str, entry: Entry) -> (u8, std::cmp::Reverse<usize>, usize) {
+fn merit(names: &[u8], entry: Entry) -> (u8, std::cmp::Reverse<usize>, usize) {
     let name = text(names, entry);
-    let n_underscores = name.len() - name.trim_start_matches('_').len();
+    let n_underscores = name.iter().take_while(|&&b| b == b'_').count();
     (entry.rank, std::cmp::Reverse(n_underscores), name.len())
 }

@@ -190,7 +190,8 @@ fn flamescope(text: &Path) -> Result<Option<Figure>> {
     let root = root.to_string_lossy().into_owned();
     let text = text.display().to_string();
     let args = ["-c", RUN_FLAMESCOPE, &root, &text];
-    run("FlameScope's heat map", &PathBuf::from(python), &args).map(Some)
+    // Once: it takes longer than all others together.
+    run_once("FlameScope's heat map", &PathBuf::from(python), &args).map(Some)
 }
 
 fn n_samples(sexton: &Path, data: &str) -> Result<u64> {

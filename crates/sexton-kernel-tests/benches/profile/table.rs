@@ -89,17 +89,17 @@ fn of_files(figures: &Figures) -> Vec<Ratio> {
         script(
             "`perf script` / perf.data to flame graph",
             "sexton profile flame",
-            "",
+            "at least 10",
         ),
         script(
             "`perf script` / perf.data to pprof",
             "sexton profile export (pprof)",
-            "",
+            "at least 10",
         ),
         script(
             "`perf script` / perf.data to folded stacks",
             "sexton profile export (folded)",
-            "",
+            "at least 10",
         ),
         (
             "perf.data to heat map, million samples in a second",

@@ -10,6 +10,7 @@ use sexton_model::stack::{CodeKind, FrameId, StackId, StackTables};
 use super::rows::{Rows, Thread};
 use crate::heatmap::Mark;
 use crate::names::{self, Suffixes};
+use crate::walk::Walk;
 
 const VERSION: u32 = 24;
 const PROCESSED_VERSION: u32 = 49;
@@ -28,6 +29,7 @@ pub fn write<W: Write>(
     marks: &[Mark],
 ) -> io::Result<()> {
     let start_ns = rows.first_ns();
+    let mut stacks = Walk::default();
     write!(
         out,
         r#"{{"meta":{},"libs":[],"pages":[],"counters":[],"profilerOverhead":[],"threads":["#,
@@ -35,7 +37,7 @@ pub fn write<W: Write>(
     )?;
     for (n, thread) in rows.threads().enumerate() {
         let comma = if n == 0 { "" } else { "," };
-        let written = ThreadTables::new(tables).thread(thread, start_ns, marks);
+        let written = ThreadTables::new(tables, &mut stacks).thread(thread, start_ns, marks);
         write!(out, "{comma}{written}")?;
     }
     writeln!(out, "]}}")
@@ -79,19 +81,21 @@ struct ThreadTables<'a> {
     string_numbers: AHashMap<String, usize>,
     frames: AHashMap<FrameId, usize>,
     frame_names: Vec<(usize, usize)>,
-    stacks: AHashMap<StackId, usize>,
+    /// Shared by all threads: it has room for every stack of the recording.
+    stacks: &'a mut Walk<Option<usize>>,
     stack_nodes: Vec<(Option<usize>, usize)>,
 }
 
 impl<'a> ThreadTables<'a> {
-    fn new(tables: &'a StackTables) -> Self {
+    fn new(tables: &'a StackTables, stacks: &'a mut Walk<Option<usize>>) -> Self {
+        stacks.forget();
         Self {
             tables,
             strings: Vec::new(),
             string_numbers: AHashMap::new(),
             frames: AHashMap::new(),
             frame_names: Vec::new(),
-            stacks: AHashMap::new(),
+            stacks,
             stack_nodes: Vec::new(),
         }
     }
@@ -129,30 +133,14 @@ impl<'a> ThreadTables<'a> {
 
     /// The number of a stack; `None` for none.
     fn stack(&mut self, stack: StackId) -> Option<usize> {
-        let mut path = Vec::new();
-        let mut next = stack;
-        let mut prefix = loop {
-            if let Some(&number) = self.stacks.get(&next) {
-                break Some(number);
-            }
-            let Some(node) = self.tables.stacks.get(next.0 as usize) else {
-                break None;
-            };
-            path.push((next, node.frame));
-            next = if node.caller < next {
-                node.caller
-            } else {
-                StackId::EMPTY
-            };
-        };
-        for (stack, frame) in path.into_iter().rev() {
+        let mut stacks = std::mem::take(self.stacks);
+        let number = stacks.walk(self.tables, stack, None, |prefix, frame| {
             let frame = self.frame(frame);
-            let number = self.stack_nodes.len();
             self.stack_nodes.push((prefix, frame));
-            self.stacks.insert(stack, number);
-            prefix = Some(number);
-        }
-        prefix
+            Some(self.stack_nodes.len() - 1)
+        });
+        *self.stacks = stacks;
+        number
     }
 
     fn thread(mut self, thread: &Thread, start_ns: u64, marks: &[Mark]) -> Value {

@@ -54,7 +54,9 @@ pub struct Pprof<W: Write> {
     out: BufWriter<GzEncoder<W>>,
     matcher: Matcher,
     entry: Vec<u8>,
-    scratch: Vec<u8>,
+    /// Parts of an entry that are in the making.
+    part: Vec<u8>,
+    owners: Owners,
     event: Option<NameId>,
     first_ns: Option<u64>,
     last_ns: u64,
@@ -69,7 +71,8 @@ impl<W: Write> Pprof<W> {
             out: BufWriter::with_capacity(PACKED_BYTES, GzEncoder::new(out, Compression::fast())),
             matcher: Matcher::new(filter),
             entry: Vec::new(),
-            scratch: Vec::new(),
+            part: Vec::new(),
+            owners: Owners::default(),
             event: None,
             first_ns: None,
             last_ns: 0,
@@ -140,46 +143,82 @@ impl<W: Write> Pprof<W> {
     }
 
     fn write(&mut self, sample: &StackSample, tables: &StackTables) -> io::Result<()> {
-        self.entry.clear();
-        self.scratch.clear();
+        self.part.clear();
         for frame in tables.frames_of(sample.stack) {
-            varint(&mut self.scratch, u64::from(frame.0) + 1);
+            varint(&mut self.part, u64::from(frame.0) + 1);
         }
-        message(&mut self.entry, 1, &self.scratch);
-        self.scratch.clear();
-        varint(&mut self.scratch, 1);
-        varint(&mut self.scratch, sample.weight);
-        message(&mut self.entry, 2, &self.scratch);
-        self.label(TIME, sample.at.as_ns(), Some(NANOSECONDS));
-        self.label(PID, u64::from(sample.pid), None);
-        self.label(TID, u64::from(sample.tid), None);
-        if sample.cpu != NO_CPU {
-            self.label(CORE, u64::from(sample.cpu), None);
-        }
-        self.text_label(THREAD, sample.comm);
-        if let Some(cgroup) = sample.cgroup {
-            self.text_label(CGROUP, cgroup);
-        }
-        self.scratch.clear();
-        message(&mut self.scratch, 2, &self.entry);
-        self.out.write_all(&self.scratch)
+        self.entry.clear();
+        message(&mut self.entry, 1, &self.part);
+        self.part.clear();
+        varint(&mut self.part, 1);
+        varint(&mut self.part, sample.weight);
+        message(&mut self.entry, 2, &self.part);
+        self.part.clear();
+        number(&mut self.part, 1, TIME);
+        number(&mut self.part, 3, sample.at.as_ns());
+        number(&mut self.part, 4, NANOSECONDS);
+        message(&mut self.entry, 3, &self.part);
+        self.entry.extend_from_slice(self.owners.labels(sample));
+        self.part.clear();
+        varint(&mut self.part, 2 << 3 | 2);
+        varint(&mut self.part, self.entry.len() as u64);
+        self.out.write_all(&self.part)?;
+        self.out.write_all(&self.entry)
     }
+}
 
-    fn label(&mut self, key: u64, value: u64, unit: Option<u64>) {
-        self.scratch.clear();
-        number(&mut self.scratch, 1, key);
-        number(&mut self.scratch, 3, value);
-        if let Some(unit) = unit {
-            number(&mut self.scratch, 4, unit);
+/// Whose samples they are, as labels. Most samples have the owner of one shortly before.
+#[derive(Default)]
+struct Owners {
+    recent: Vec<(Option<Owner>, Vec<u8>)>,
+}
+
+/// Process, thread, core, the thread's name, cgroup.
+type Owner = (u32, u32, u32, NameId, Option<NameId>);
+
+/// A power of two.
+const N_RECENT_OWNERS: usize = 256;
+
+impl Owners {
+    fn labels(&mut self, sample: &StackSample) -> &[u8] {
+        if self.recent.is_empty() {
+            self.recent.resize_with(N_RECENT_OWNERS, Default::default);
         }
-        message(&mut self.entry, 3, &self.scratch);
+        let owner = (
+            sample.pid,
+            sample.tid,
+            sample.cpu,
+            sample.comm,
+            sample.cgroup,
+        );
+        let slot = (sample.tid ^ sample.cpu << 4) as usize % N_RECENT_OWNERS;
+        let (known, labels) = &mut self.recent[slot];
+        if *known != Some(owner) {
+            *known = Some(owner);
+            labels.clear();
+            write_labels(labels, sample);
+        }
+        labels
     }
+}
 
-    fn text_label(&mut self, key: u64, name: NameId) {
-        self.scratch.clear();
-        number(&mut self.scratch, 1, key);
-        number(&mut self.scratch, 2, string_of(name));
-        message(&mut self.entry, 3, &self.scratch);
+fn write_labels(labels: &mut Vec<u8>, sample: &StackSample) {
+    let mut label = |key: u64, field: u64, value: u64| {
+        let mut label = Vec::with_capacity(16);
+        number(&mut label, 1, key);
+        number(&mut label, field, value);
+        message(labels, 3, &label);
+    };
+    const TEXT: u64 = 2;
+    const NUMBER: u64 = 3;
+    label(PID, NUMBER, u64::from(sample.pid));
+    label(TID, NUMBER, u64::from(sample.tid));
+    if sample.cpu != NO_CPU {
+        label(CORE, NUMBER, u64::from(sample.cpu));
+    }
+    label(THREAD, TEXT, string_of(sample.comm));
+    if let Some(cgroup) = sample.cgroup {
+        label(CGROUP, TEXT, string_of(cgroup));
     }
 }
 
@@ -193,6 +232,11 @@ impl<W: Write> Sink for Pprof<W> {
         self.last_ns = self.last_ns.max(sample.at.as_ns());
         self.n_samples += 1;
         self.failed = self.write(sample, tables).err();
+    }
+
+    /// Nobody could name them later: what this file says of an address is the function.
+    fn wants_addresses(&self) -> bool {
+        false
     }
 
     fn begin(&mut self, at_ns: u64) {

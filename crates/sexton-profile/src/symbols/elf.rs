@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-use super::{AddressMap, Prefer};
+use super::{AddressMap, Found, Prefer};
 
 /// Symbol tables, string tables and program headers above this are not read.
 const MAX_SECTION_BYTES: u64 = 512 << 20;
@@ -68,7 +68,8 @@ impl ElfSymbols {
             let names = names.ok_or_else(|| invalid("a symbol table without names"))?;
             let symbols = read_at(&mut file, table.offset, table.size)?;
             let names = read_at(&mut file, names.offset, names.size)?;
-            elf.add_functions(&symbols, &names, &sections);
+            elf.functions = AddressMap::with_names(names);
+            elf.add_functions(&symbols, &sections);
         }
         elf.functions.finish(Prefer::Best);
         Ok(elf)
@@ -88,8 +89,8 @@ impl ElfSymbols {
         self
     }
 
-    /// The function at this offset of the file, and the offset where it begins.
-    pub fn find(&self, offset: u64) -> Option<(&str, u64)> {
+    /// The function at this offset of the file; it begins at an offset, too.
+    pub fn find(&self, offset: u64) -> Option<Found<'_>> {
         let inside = |segment: &&Segment| {
             offset
                 .checked_sub(segment.offset)
@@ -97,13 +98,16 @@ impl ElfSymbols {
         };
         let segment = self.segments.iter().find(inside)?;
         let address = segment.address.wrapping_add(offset - segment.offset);
-        let (name, start) = self.functions.find(address)?;
+        let found = self.functions.find(address)?;
         // One that begins in another segment has no offset that is counted from here.
-        let start = start.wrapping_sub(segment.address);
-        Some((name, start.wrapping_add(segment.offset)))
+        let start = found.start.wrapping_sub(segment.address);
+        Some(Found {
+            start: start.wrapping_add(segment.offset),
+            ..found
+        })
     }
 
-    fn add_functions(&mut self, symbols: &[u8], names: &[u8], sections: &[Section]) {
+    fn add_functions(&mut self, symbols: &[u8], sections: &[Section]) {
         for symbol in symbols.chunks_exact(24) {
             let (Some(info), section) = (symbol.get(4), u16_at(symbol, 6)) else {
                 continue;
@@ -120,17 +124,11 @@ impl ElfSymbols {
                 continue;
             }
             let (start, size) = (u64_at(symbol, 8), u64_at(symbol, 16));
-            let name = names.get(u32_at(symbol, 0) as usize..).unwrap_or(&[]);
-            let name = name.split(|&b| b == 0).next().unwrap_or(&[]);
-            if name.is_empty() {
-                continue;
-            }
-            let name = String::from_utf8_lossy(name);
-            self.functions.add(
+            self.functions.add_named_at(
                 start,
                 start.saturating_add(size),
                 rank(info >> 4, size),
-                &name,
+                u32_at(symbol, 0),
             );
         }
     }
@@ -259,7 +257,7 @@ mod tests {
         let elf = ElfSymbols::read(Cursor::new(own_bytes())).expect("it is an ELF file");
         assert!(!elf.is_stripped());
         let is_ours = |name: &str| name.contains("the_functions_of_this_very_test");
-        let has_us = elf.functions.iter().any(|(_, name)| is_ours(name));
+        let has_us = elf.functions.iter().any(|found| is_ours(&found.name()));
         assert!(
             has_us,
             "{} functions, none of them this one",

@@ -1,6 +1,6 @@
 //! `/proc/kallsyms`: one function of the kernel per line.
 
-use super::{AddressMap, Prefer};
+use super::{AddressMap, Found, Prefer};
 
 /// Where a symbol of the kernel comes from.
 #[derive(Debug, Default)]
@@ -41,8 +41,8 @@ impl Kallsyms {
         Self { functions, starts }
     }
 
-    /// The function at this address, and where it begins.
-    pub fn find(&self, address: u64) -> Option<(&str, u64)> {
+    /// The function at this address.
+    pub fn find(&self, address: u64) -> Option<Found<'_>> {
         self.functions.find(address)
     }
 
@@ -83,8 +83,8 @@ mod tests {
             (0xffff_ffff_c000_1001, Some("in_module")),
             (0xffff_ffff_7fff_ffff, None),
         ] {
-            let found = kallsyms.find(address).map(|(name, _)| name);
-            assert_eq!(found, name, "{address:x}");
+            let found = kallsyms.find(address).map(|found| found.name());
+            assert_eq!(found.as_deref(), name, "{address:x}");
         }
     }
 

@@ -31,8 +31,9 @@ mod tests {
     #[test]
     fn the_last_word_on_a_place_holds() {
         let map = parse("1000 10 first one\nnonsense\n1000 20 second one\n2000 8 other\n");
-        assert_eq!(map.find(0x101f), Some(("second one", 0x1000)));
-        assert_eq!(map.find(0x1020), None);
-        assert_eq!(map.find(0x2007), Some(("other", 0x2000)));
+        let find = |address| map.find(address).map(|found| (found.name(), found.start));
+        assert_eq!(find(0x101f), Some(("second one".into(), 0x1000)));
+        assert_eq!(find(0x1020), None);
+        assert_eq!(find(0x2007), Some(("other".into(), 0x2000)));
     }
 }

@@ -59,15 +59,17 @@ impl Names {
 
 impl Symbols for Names {
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
-        let (name, start) = if place.is_kernel {
+        let found = if place.is_kernel {
             self.kallsyms.find(place.address)?
         } else if place.module == "/tmp/burn/burn" {
             self.burn.find(place.address)?
         } else {
             return None;
         };
-        let name = name.into();
-        Some(Function { name, start })
+        Some(Function {
+            name: found.name().into(),
+            start: found.start,
+        })
     }
 }
 

@@ -2,10 +2,11 @@
 
 use ahash::AHashMap;
 use serde::Serialize;
-use sexton_model::stack::{CodeKind, CoreState, NameId, StackId, StackSample, StackTables};
+use sexton_model::stack::{CodeKind, CoreState, Frame, NameId, StackId, StackSample, StackTables};
 use sexton_profile::filter::unit_of;
 use sexton_profile::import::Sink;
 use sexton_profile::names::{self, Suffixes};
+use sexton_profile::walk::Walk;
 
 use super::params::Window;
 use crate::clock::Clock;
@@ -55,7 +56,7 @@ struct Collected {
     names: AHashMap<String, usize>,
     known: AHashMap<NameId, usize>,
     units: AHashMap<NameId, i64>,
-    stacks: AHashMap<StackId, i64>,
+    stacks: Walk<i64>,
 }
 
 impl Collected {
@@ -72,7 +73,7 @@ impl Collected {
             names: AHashMap::new(),
             known: AHashMap::new(),
             units: AHashMap::new(),
-            stacks: AHashMap::new(),
+            stacks: Walk::default(),
         }
     }
 
@@ -108,38 +109,27 @@ impl Collected {
 
     /// The number of a stack; callers get theirs first.
     fn stack(&mut self, stack: StackId, tables: &StackTables) -> i64 {
-        let mut path = Vec::new();
-        let mut next = stack;
-        let mut caller = loop {
-            if let Some(known) = self.stacks.get(&next) {
-                break *known;
-            }
-            let Some(node) = tables.stacks.get(next.0 as usize) else {
-                break -1;
-            };
-            path.push((next, node.frame));
-            next = if node.caller < next {
-                node.caller
-            } else {
-                StackId::EMPTY
-            };
-        };
-        for (stack, frame) in path.into_iter().rev() {
-            if let Some(frame) = tables.frame(frame) {
-                let name = names::of_frame(tables, frame, "", Suffixes::default());
-                let name = self.name(name);
-                self.view.stack_caller.push(caller);
-                self.view.stack_name.push(name);
-                self.view.stack_kind.push(match frame.kind {
-                    CodeKind::Unknown => 0,
-                    CodeKind::Kernel => 1,
-                    CodeKind::User => 2,
-                });
-                caller = index(self.view.stack_name.len() - 1);
-            }
-            self.stacks.insert(stack, caller);
-        }
-        caller
+        let mut stacks = std::mem::take(&mut self.stacks);
+        let number = stacks.walk(tables, stack, -1, |caller, frame| {
+            let frame = tables.frame(frame);
+            frame.map_or(caller, |frame| self.called(caller, frame, tables))
+        });
+        self.stacks = stacks;
+        number
+    }
+
+    /// The number of the stack in which `caller` called `frame`, which is new.
+    fn called(&mut self, caller: i64, frame: &Frame, tables: &StackTables) -> i64 {
+        let name = names::of_frame(tables, frame, "", Suffixes::default());
+        let name = self.name(name);
+        self.view.stack_caller.push(caller);
+        self.view.stack_name.push(name);
+        self.view.stack_kind.push(match frame.kind {
+            CodeKind::Unknown => 0,
+            CodeKind::Kernel => 1,
+            CodeKind::User => 2,
+        });
+        index(self.view.stack_name.len() - 1)
     }
 }
 

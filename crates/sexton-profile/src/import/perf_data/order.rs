@@ -24,6 +24,8 @@ pub(super) struct Queue {
     /// The latest time that was seen, now and at the last mark.
     latest: u64,
     limit: u64,
+    /// Room that is used again.
+    spare: Due,
 }
 
 /// Records that are due, in order.
@@ -80,18 +82,24 @@ impl Queue {
         // sort merges them quickly.
         self.waiting.sort_by_key(|record| record.time);
         let n_due = self.waiting.partition_point(|record| record.time <= time);
-        let later = self.waiting.split_off(n_due);
-        let mut kept = Vec::new();
-        let waiting = later.into_iter().map(|record| {
-            let at = kept.len();
-            kept.extend_from_slice(&self.bytes[record.at..record.at + record.len as usize]);
-            Waiting { at, ..record }
-        });
-        let waiting = waiting.collect();
-        Due {
-            records: std::mem::replace(&mut self.waiting, waiting),
-            bytes: std::mem::replace(&mut self.bytes, kept),
+        let mut left = std::mem::take(&mut self.spare);
+        for record in self.waiting.drain(n_due..) {
+            let at = left.bytes.len();
+            let end = record.at + record.len as usize;
+            left.bytes.extend_from_slice(&self.bytes[record.at..end]);
+            left.records.push(Waiting { at, ..record });
         }
+        Due {
+            records: std::mem::replace(&mut self.waiting, left.records),
+            bytes: std::mem::replace(&mut self.bytes, left.bytes),
+        }
+    }
+
+    /// Takes back what was delivered: the next ones need the room.
+    pub(super) fn take_back(&mut self, mut due: Due) {
+        due.records.clear();
+        due.bytes.clear();
+        self.spare = due;
     }
 }
 
@@ -116,6 +124,7 @@ mod tests {
         let due = queue.round();
         assert_eq!(times(&due), [1, 2, 5, 6, 7, 9]);
         assert!(due.iter().all(|(time, bytes)| bytes == time.to_le_bytes()));
+        queue.take_back(due);
         let rest = queue.rest();
         assert_eq!(times(&rest), [10, 11, 14]);
         assert!(rest.iter().all(|(time, bytes)| bytes == time.to_le_bytes()));

@@ -76,7 +76,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             }
         }
         let due = self.queue.rest();
-        self.deliver(&due);
+        self.deliver(due);
         let n_left = self
             .unpacker
             .as_ref()
@@ -186,7 +186,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             Some(time) if time != 0 && time != u64::MAX => {
                 if self.queue.push(time, record) {
                     let due = self.queue.cut();
-                    self.deliver(&due);
+                    self.deliver(due);
                 }
             }
             _ => self.apply(kind, misc, &record[HEADER..]),
@@ -197,7 +197,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         match kind {
             kind::FINISHED_ROUND => {
                 let due = self.queue.round();
-                self.deliver(&due);
+                self.deliver(due);
             }
             kind::HEADER_ATTR => {
                 let size = body.get(4..).and_then(|rest| Fields(rest).u32());
@@ -261,7 +261,7 @@ impl<'a, 'b> Reader<'a, 'b> {
         Some(id.and_then(|id| self.attrs.by_id(id)).unwrap_or(0))
     }
 
-    fn deliver(&mut self, due: &Due) {
+    fn deliver(&mut self, due: Due) {
         for (time, record) in due.iter() {
             self.report.n_unordered += u64::from(time < self.latest);
             self.latest = self.latest.max(time);
@@ -269,6 +269,7 @@ impl<'a, 'b> Reader<'a, 'b> {
                 self.apply(kind, misc, &record[HEADER..]);
             }
         }
+        self.queue.take_back(due);
     }
 
     /// Takes in what a record says.

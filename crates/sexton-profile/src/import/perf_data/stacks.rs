@@ -1,25 +1,29 @@
 //! Turns addresses into frames and stacks.
 
-use ahash::{AHashMap, RandomState};
+use std::sync::Arc;
+
+use ahash::AHashMap;
 use sexton_model::stack::{CodeKind, Frame, FrameId, NameId, StackId};
 
 use super::fields::Fields;
 use super::machine::{KERNEL_MODE, Machine, USER_MODE};
+use super::maps::Map;
 use super::sample::Sample;
 use crate::symbols::{Place, Symbols};
 use crate::tables::TableBuilder;
 
-/// Chains whose stack is remembered, so that most samples need no look at single frames.
-const N_KNOWN_CHAINS: usize = 1 << 15;
+/// Threads whose last stack is remembered.
+const N_RECENT: usize = 1024;
 
-/// Processes whose last stack is remembered.
-const N_RECENT: usize = 256;
-
-/// Longer chains are not remembered; the kernel's usual limit is 127.
-const MAX_KNOWN_CHAIN: usize = 256 * 8;
-
-/// Frames that are remembered by address; then it starts anew.
+/// Frames that are remembered by file and offset; then it starts anew.
 const MAX_KNOWN_FRAMES: usize = 1 << 20;
+
+/// Frames that are at hand by address, without a look at what is mapped there: as many as
+/// fit a core's cache.
+const N_NEAR: usize = 1 << 15;
+
+/// The stamp of addresses in the kernel.
+const KERNEL_STAMP: u32 = u32::MAX;
 
 /// Marks in a chain: whose addresses follow.
 const CONTEXT_KERNEL: u64 = (-128i64).cast_unsigned();
@@ -29,34 +33,56 @@ const CONTEXT_MAX: u64 = (-4095i64).cast_unsigned();
 /// What was turned before.
 #[derive(Default)]
 pub(super) struct Stacks {
-    chains: Vec<Option<Chain>>,
-    hasher: RandomState,
     kernel_frames: AHashMap<u64, FrameId>,
     /// By file and offset; those of code made at run time also by process.
     user_frames: AHashMap<(NameId, u64, u32), FrameId>,
+    near: Vec<Near>,
     recent: Vec<Recent>,
+    names: Names,
     addresses: Vec<(CodeKind, u64)>,
     /// What to add to an address of the kernel to find it in today's names.
     slide: Option<u64>,
 }
 
-/// The last stack of a process: the next one mostly has the same callers.
+/// A frame that was asked for lately.
+#[derive(Clone, Copy, Default)]
+struct Near {
+    address: u64,
+    /// Of the memory it is in; 0 is nobody's.
+    stamp: u32,
+    frame: u32,
+}
+
+/// Names of functions by where they are in memory: each is read once, however many places
+/// the function has.
+#[derive(Default)]
+struct Names(AHashMap<usize, (Arc<str>, NameId)>);
+
+impl Names {
+    fn number(&mut self, tables: &mut TableBuilder, name: Arc<str>) -> NameId {
+        if self.0.len() >= MAX_KNOWN_FRAMES {
+            self.0.clear();
+        }
+        // What is kept here stays where it is, so no other name has the same place.
+        let known = self.0.entry(name.as_ptr().addr());
+        known
+            .or_insert_with(|| {
+                let number = tables.name(&name);
+                (name, number)
+            })
+            .1
+    }
+}
+
+/// The last stack of a thread: the next one mostly has the same callers.
 #[derive(Default)]
 struct Recent {
     pid: u32,
+    tid: u32,
     stamp: u32,
     /// Outermost first.
     addresses: Vec<(CodeKind, u64)>,
     stacks: Vec<StackId>,
-}
-
-struct Chain {
-    pid: u32,
-    mode: u16,
-    stamp: u32,
-    ip: Option<u64>,
-    addresses: Box<[u8]>,
-    stack: StackId,
 }
 
 /// Whom to ask while a chain is turned.
@@ -64,12 +90,12 @@ pub(super) struct Sources<'a> {
     pub(super) machine: &'a Machine,
     pub(super) tables: &'a mut TableBuilder,
     pub(super) symbols: &'a mut dyn Symbols,
-    /// Whether places in one function are told apart.
+    /// Whether places in no function that is known are told apart.
     pub(super) keeps_addresses: bool,
 }
 
 impl Sources<'_> {
-    /// The address that goes into a frame.
+    /// The address of a place without a name, as it goes into a frame.
     fn kept(&self, address: u64) -> u64 {
         if self.keeps_addresses { address } else { 0 }
     }
@@ -95,79 +121,86 @@ impl Stacks {
         let stamp = from.machine.maps(sample.pid).map_or(0, |maps| maps.stamp);
         let user_ip = sample.user_ip.filter(|_| sample.has_user_stack);
         let ip = user_ip.or(sample.ip.filter(|_| sample.callchain.is_empty()));
-        let key = (stamp, mode, ip, sample.callchain);
-        let hash = self.hasher.hash_one(key);
-        let slot = usize::try_from(hash % N_KNOWN_CHAINS as u64).unwrap_or(0);
-        if self.chains.is_empty() {
-            self.chains.resize_with(N_KNOWN_CHAINS, || None);
-        }
-        if let Some(Some(chain)) = self.chains.get(slot)
-            && (chain.stamp, chain.mode, chain.ip, &*chain.addresses) == key
-            // Code made at run time is named by the process.
-            && chain.pid == sample.pid
-        {
-            return chain.stack;
-        }
-        let stack = self.turn(from, sample, mode, ip, stamp);
-        if sample.callchain.len() <= MAX_KNOWN_CHAIN {
-            self.chains[slot] = Some(Chain {
-                pid: sample.pid,
-                mode,
-                stamp,
-                ip,
-                addresses: sample.callchain.into(),
-                stack,
-            });
-        }
-        stack
-    }
-
-    fn turn(
-        &mut self,
-        from: &mut Sources<'_>,
-        sample: &Sample<'_>,
-        mode: u16,
-        ip: Option<u64>,
-        stamp: u32,
-    ) -> StackId {
         let mut addresses = std::mem::take(&mut self.addresses);
         chain(sample, mode, ip, &mut addresses);
         addresses.reverse();
         if self.recent.is_empty() {
             self.recent.resize_with(N_RECENT, Recent::default);
         }
-        let slot = sample.pid as usize % N_RECENT;
+        // Every core has an idle thread of the same number.
+        let slot = (sample.tid ^ sample.cpu.unwrap_or(0) << 8) as usize % N_RECENT;
         let mut recent = std::mem::take(&mut self.recent[slot]);
-        let is_same = (recent.pid, recent.stamp) == (sample.pid, stamp);
+        let owner = (sample.pid, sample.tid, stamp);
+        let is_same = (recent.pid, recent.tid, recent.stamp) == owner;
         let both = recent.addresses.iter().zip(&addresses);
         let n_common = both.take_while(|(old, new)| is_same && old == new).count();
         recent.stacks.truncate(n_common);
         let mut stack = recent.stacks.last().copied().unwrap_or(StackId::EMPTY);
         for &(kind, address) in &addresses[n_common..] {
-            let frame = self.frame(from, sample.pid, kind, address);
+            let frame = self.frame(from, (sample.pid, stamp), kind, address);
             stack = from.tables.push(stack, frame);
             recent.stacks.push(stack);
         }
-        (recent.pid, recent.stamp) = (sample.pid, stamp);
+        (recent.pid, recent.tid, recent.stamp) = owner;
         self.addresses = std::mem::replace(&mut recent.addresses, addresses);
         self.recent[slot] = recent;
         stack
     }
 
-    fn frame(&mut self, from: &mut Sources<'_>, pid: u32, kind: CodeKind, address: u64) -> FrameId {
-        if kind == CodeKind::Kernel {
-            return self.kernel_frame(from, address);
+    fn frame(
+        &mut self,
+        from: &mut Sources<'_>,
+        (pid, stamp): (u32, u32),
+        kind: CodeKind,
+        address: u64,
+    ) -> FrameId {
+        let stamp = match kind {
+            CodeKind::Kernel => KERNEL_STAMP,
+            CodeKind::User => stamp,
+            CodeKind::Unknown => 0,
+        };
+        if self.near.is_empty() {
+            self.near.resize(N_NEAR, Near::default());
         }
+        let slot = near_slot(address, stamp);
+        let near = self.near[slot];
+        if (near.address, near.stamp) == (address, stamp) && stamp != 0 {
+            return FrameId(near.frame);
+        }
+        let (frame, is_lasting) = match kind {
+            CodeKind::Kernel => (self.kernel_frame(from, address), true),
+            kind => self.mapped_frame(from, pid, kind, address),
+        };
+        if is_lasting && stamp != 0 {
+            self.near[slot] = Near {
+                address,
+                stamp,
+                frame: frame.0,
+            };
+        }
+        frame
+    }
+
+    /// The frame of an address of a process, and whether all that have the same memory have
+    /// the same frame there: code made at run time is named by the process.
+    fn mapped_frame(
+        &mut self,
+        from: &mut Sources<'_>,
+        pid: u32,
+        kind: CodeKind,
+        address: u64,
+    ) -> (FrameId, bool) {
         let map = from.machine.maps(pid).and_then(|maps| maps.find(address));
         let Some(map) = map.filter(|_| kind == CodeKind::User) else {
             let unmapped = from.kept(address);
-            return from.tables.frame(Frame {
+            let frame = from.tables.frame(Frame {
                 kind,
                 symbol: None,
                 module: None,
                 address: unmapped,
                 is_inlined: false,
             });
+            return (frame, true);
         };
         let offset = if map.is_jit {
             address
@@ -176,8 +209,17 @@ impl Stacks {
         };
         let key = (map.module, offset, if map.is_jit { pid } else { 0 });
         if let Some(&frame) = self.user_frames.get(&key) {
-            return frame;
+            return (frame, !map.is_jit);
         }
+        let frame = self.user_frame(from, pid, map, offset);
+        if self.user_frames.len() >= MAX_KNOWN_FRAMES {
+            self.user_frames.clear();
+        }
+        self.user_frames.insert(key, frame);
+        (frame, !map.is_jit)
+    }
+
+    fn user_frame(&mut self, from: &mut Sources<'_>, pid: u32, map: &Map, offset: u64) -> FrameId {
         let function = from.symbols.resolve(&Place {
             pid,
             module: from.tables.tables().name(map.module),
@@ -186,20 +228,20 @@ impl Stacks {
             is_kernel: false,
             is_jit: map.is_jit,
         });
-        let address = function.as_ref().map_or(offset, |function| function.start);
-        let frame = Frame {
-            kind,
-            symbol: function.map(|function| from.tables.name(&function.name)),
-            module: Some(map.module),
-            address: from.kept(address),
-            is_inlined: false,
+        let (symbol, address) = match function {
+            Some(function) => {
+                let name = self.names.number(from.tables, function.name);
+                (Some(name), function.start)
+            }
+            None => (None, from.kept(offset)),
         };
-        let frame = from.tables.frame(frame);
-        if self.user_frames.len() >= MAX_KNOWN_FRAMES {
-            self.user_frames.clear();
-        }
-        self.user_frames.insert(key, frame);
-        frame
+        from.tables.frame(Frame {
+            kind: CodeKind::User,
+            symbol,
+            module: Some(map.module),
+            address,
+            is_inlined: false,
+        })
     }
 
     fn kernel_frame(&mut self, from: &mut Sources<'_>, address: u64) -> FrameId {
@@ -216,12 +258,12 @@ impl Stacks {
             Some(name) => Some((from.tables.name(&name), address)),
             None => self.kernel_function(from, address, module),
         };
-        let start = function.map_or(address, |(_, start)| start);
+        let start = function.map_or_else(|| from.kept(address), |(_, start)| start);
         let frame = Frame {
             kind: CodeKind::Kernel,
             symbol: function.map(|(name, _)| name),
             module,
-            address: from.kept(start),
+            address: start,
             is_inlined: false,
         };
         let frame = from.tables.frame(frame);
@@ -252,6 +294,13 @@ impl Stacks {
         let start = function.start.wrapping_sub(slide);
         Some((from.tables.name(&function.name), start))
     }
+}
+
+/// Where a frame is looked for first.
+fn near_slot(address: u64, stamp: u32) -> usize {
+    // Knuth's multiplicative hash: the upper bits depend on all others.
+    let mixed = (address ^ u64::from(stamp) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 40) as usize % N_NEAR
 }
 
 /// The addresses of a sample and whose they are, innermost first.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
+use sexton_model::text::escape;
 use sexton_profile::symbols::demangle::demangle;
 use sexton_profile::symbols::elf::ElfSymbols;
 use sexton_profile::symbols::kallsyms::Kallsyms;
@@ -77,9 +78,11 @@ impl FileSymbols {
             }
             return None;
         }
-        let (name, start) = self.kallsyms.as_ref()?.find(place.address)?;
-        let name = name.into();
-        Some(Function { name, start })
+        let found = self.kallsyms.as_ref()?.find(place.address)?;
+        Some(Function {
+            name: found.name().into(),
+            start: found.start,
+        })
     }
 
     fn load_kallsyms(&mut self) {
@@ -120,13 +123,13 @@ impl FileSymbols {
             None => self.add(place),
         };
         let module = self.modules.get_mut(place.module)?.get_mut(at)?;
-        let (name, start) = module.elf.as_ref()?.find(place.address)?;
-        let name = module
-            .names
-            .entry(start)
-            .or_insert_with(|| sexton_model::text::escape(demangle(name).as_bytes()).into());
-        let name = Arc::clone(name);
-        Some(Function { name, start })
+        let found = module.elf.as_ref()?.find(place.address)?;
+        let readable = || escape(demangle(&found.name()).as_bytes()).into();
+        let name = module.names.entry(found.start).or_insert_with(readable);
+        Some(Function {
+            name: Arc::clone(name),
+            start: found.start,
+        })
     }
 
     /// Reads the file of a place, and says which of its path's builds it is.
@@ -187,9 +190,11 @@ impl FileSymbols {
             let file = symfs.join(format!("tmp/perf-{}.map", place.pid));
             Some(perf_map::parse(&read_text(&file)?))
         });
-        let (name, start) = map.as_ref()?.find(place.address)?;
-        let name = sexton_model::text::escape(name.as_bytes()).into();
-        Some(Function { name, start })
+        let found = map.as_ref()?.find(place.address)?;
+        Some(Function {
+            name: escape(found.name().as_bytes()).into(),
+            start: found.start,
+        })
     }
 }
 
