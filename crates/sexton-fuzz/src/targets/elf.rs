@@ -12,8 +12,8 @@ pub(crate) const TARGET: Target = Target { name: "elf", run };
 
 fn run(bytes: &[u8]) {
     if let Ok(elf) = ElfSymbols::read(Cursor::new(bytes)) {
-        for (_, name) in elf.functions.iter().take(100) {
-            demangle::demangle(name);
+        for found in elf.functions.iter().take(100) {
+            demangle::demangle(&found.name());
         }
         elf.find(0x1000);
     }
