@@ -3,10 +3,10 @@
 // SEXTON         the program; target/debug/sexton if not given. It must hold the page
 //                (`cargo xtask page`, then build).
 // SEXTON_BUNDLE  the recording, a folder; the one in fixtures/ if not given.
-// SEXTON_URL     a server that runs already, instead of both.
+// SEXTON_URL     a server that runs already, which is asked instead of a new one.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,21 +15,26 @@ import type { TestProject } from "vitest/node";
 declare module "vitest" {
   interface ProvidedContext {
     address: string;
+    /** The same recording as one file. */
+    packed: string;
   }
 }
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 export default async function setup(project: TestProject): Promise<() => void> {
-  if (process.env.SEXTON_URL) {
-    project.provide("address", process.env.SEXTON_URL);
-    return () => {};
-  }
   const program = process.env.SEXTON ?? `${ROOT}target/debug/sexton`;
   const folder = mkdtempSync(join(tmpdir(), "sexton-e2e-"));
-  const bundle = process.env.SEXTON_BUNDLE ?? unpacked(folder);
+  const bundle = process.env.SEXTON_BUNDLE ?? unpacked(join(folder, "drill"));
   for (const path of [program, bundle]) {
     if (!existsSync(path)) throw new Error(`${path} is not there; see e2e/server.ts`);
+  }
+  const packed = join(folder, "drill.tar.zst");
+  execFileSync(program, ["bundle", "pack", bundle, "-o", packed]);
+  project.provide("packed", packed);
+  if (process.env.SEXTON_URL) {
+    project.provide("address", process.env.SEXTON_URL);
+    return () => rmSync(folder, { recursive: true });
   }
   const server = spawn(program, ["serve", bundle, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
   project.provide("address", await addressOf(server));
@@ -39,8 +44,8 @@ export default async function setup(project: TestProject): Promise<() => void> {
   };
 }
 
-/** Not packed by `sexton bundle pack`, which leaves stacks out. */
 function unpacked(folder: string): string {
+  mkdirSync(folder);
   execFileSync("tar", ["-xzf", `${ROOT}fixtures/6.18-debian12/drill/recording.tar.gz`, "-C", folder]);
   return folder;
 }

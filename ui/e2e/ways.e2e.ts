@@ -1,11 +1,12 @@
 // Ways to use the page: keys, a phone, a file dropped on it, a file made of it.
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { expect, test } from "vitest";
-import type { Flame } from "../src/api/types";
+import type { Page } from "playwright-core";
+import { expect, inject, test } from "vitest";
+import { manyFrames } from "../dev/many.mjs";
 import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
 
 withBrowser();
@@ -61,6 +62,12 @@ test("everything can be done with keys", async () => {
     expect(await page.locator("html").getAttribute("data-theme")).not.toBe(theme);
     await page.keyboard.press("/");
     expect(await page.evaluate(() => document.activeElement?.id)).toBe("flame-search");
+    await page.keyboard.type("memcg");
+    await page.waitForFunction(() => location.hash.includes("search=memcg"));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("i");
+    await page.waitForFunction(() => location.hash.includes("upright=1"));
+    expect((await stateOf(page)).get("search")).toBe("memcg");
   });
 });
 
@@ -114,16 +121,40 @@ test.each(["light", "dark"] as const)("a phone shows all of it without scrolling
   });
 });
 
+/** Drops a file on the page, as a user does who has dragged it there. */
+async function drop(page: Page, name: string, content: Buffer): Promise<void> {
+  const file = { name, base64: content.toString("base64") };
+  const dropped = await page.evaluateHandle(({ name, base64 }) => {
+    const transfer = new DataTransfer();
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    transfer.items.add(new File([bytes], name));
+    return transfer;
+  }, file);
+  await page.dispatchEvent("body", "dragover", { dataTransfer: dropped });
+  expect(await page.locator(".veil").isVisible()).toBe(true);
+  await page.dispatchEvent("body", "drop", { dataTransfer: dropped });
+}
+
+test("a packed recording that is dropped has its chain, its heat map and its flame graph", async () => {
+  await on(await open(), async (page) => {
+    await drop(page, "drill.tar.zst", await readFile(inject("packed")));
+    await page.locator(".top", { hasText: "drill.tar.zst" }).waitFor();
+    expect((await stateOf(page)).get("source")).not.toBe("main");
+    await page.locator(".chain .card").first().waitFor();
+    expect(await page.locator(".chain").first().locator(".card").count()).toBe(4);
+    await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
+    await page.locator("#heatmap .legend", { hasText: /[1-9]\d* samples in a cell/ }).waitFor();
+    await page.getByLabel("Count samples of").selectOption("core");
+    await page.getByLabel("Which one").selectOption("0");
+    await page.locator("#flame").scrollIntoViewIfNeeded();
+    await page.locator(".flame-words", { hasText: "of core 0" }).waitFor();
+    expect(percentIn(await shareOf(page, "memory_stat_show|memcg_numa_stat_show"))).toBeGreaterThan(50);
+  });
+});
+
 test("a file that is dropped is opened", async () => {
   await on(await open(), async (page) => {
-    const dropped = await page.evaluateHandle(() => {
-      const transfer = new DataTransfer();
-      transfer.items.add(new File(["app;main;work 90\napp;main;rest 10\n"], "stacks.folded"));
-      return transfer;
-    });
-    await page.dispatchEvent("body", "dragover", { dataTransfer: dropped });
-    expect(await page.locator(".veil").isVisible()).toBe(true);
-    await page.dispatchEvent("body", "drop", { dataTransfer: dropped });
+    await drop(page, "stacks.folded", Buffer.from("app;main;work 90\napp;main;rest 10\n"));
     await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
     await page.locator("#flame").scrollIntoViewIfNeeded();
     await page.locator(".flame-words", { hasText: "100 samples" }).waitFor();
@@ -132,34 +163,6 @@ test("a file that is dropped is opened", async () => {
     await page.locator(".chain .card").first().waitFor();
   });
 });
-
-/** Programs that call ten functions, which call 500, and so on: 100,501 frames. */
-function manyFrames(): Flame {
-  const parent = [-1];
-  const level = (from: number, n: number, each: number) => {
-    for (let i = 0; i < n * each; i++) parent.push(from + (i % n));
-    return parent.length - n * each;
-  };
-  const tens = level(0, 1, 10);
-  const hundreds = level(tens, 10, 49);
-  const leaves = level(hundreds, 490, 204);
-  const value = parent.map((_, i) => (i >= leaves ? 1 + (i % 7) : 0));
-  for (let node = parent.length - 1; node > 0; node--) value[parent[node]] += value[node];
-  const names = parent.map((_, i) => `f${i}`);
-  return {
-    from: 0,
-    to: 1,
-    event: "samples",
-    samples: value[0],
-    base_samples: null,
-    total: value[0],
-    base_total: null,
-    names,
-    nodes: { parent, name: parent.map((_, i) => i), kind: parent.map((_, i) => i % 3), value },
-    cut: null,
-    gaps: [],
-  };
-}
 
 test("100,000 distinct frames are drawn, searched and walked", async () => {
   const flame = manyFrames();

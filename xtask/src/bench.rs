@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, image_roots, setup, workspace};
+use crate::{command, image_roots, page, setup, workspace};
 
 struct Bench {
     name: &'static str,
@@ -64,7 +64,7 @@ const BENCHES: &[Bench] = &[
     Bench {
         name: "page",
         package: "sexton",
-        measures: "how soon the page of a recording of 12 hours has its answers",
+        measures: "how soon a recording of 12 hours has its answers and its page, in a browser where there is one",
         writes: Writes::ToStdout,
     },
     Bench {
@@ -113,6 +113,9 @@ fn run(bench: &Bench, args: &[String]) -> Result<()> {
 /// The command that measures, with all that it needs in place.
 fn prepared(bench: &Bench) -> Result<Command> {
     setup::install_missing(setup::For::Build)?;
+    if bench.name == "page" {
+        page::build()?;
+    }
     command::run(&mut workspace::build_sexton())?;
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
     // Benches measure the whole command too.
@@ -124,6 +127,11 @@ fn prepared(bench: &Bench) -> Result<Command> {
     if matches!(bench.name, "profile" | "stacks") {
         let samply = setup::profilers::install()?;
         cargo.envs(samply.map(|samply| ("SEXTON_BENCH_SAMPLY", samply)));
+    }
+    if bench.name == "page"
+        && let Some(chromium) = command::find("chromium")
+    {
+        cargo.env("CHROMIUM", chromium).env("SEXTON_UI", page::ui());
     }
     if bench.name == "image" {
         setup::install_missing(setup::For::Tests)?;

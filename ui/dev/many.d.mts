@@ -1,0 +1,3 @@
+import type { Flame } from "../src/api/types";
+
+export function manyFrames(): Flame;
