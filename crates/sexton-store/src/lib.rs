@@ -42,7 +42,7 @@ mod writer;
 pub use bundle::{Bundle, Dropped};
 pub use error::StoreError;
 pub use meta::{FORMAT, Limits, Node};
-pub use pack::{pack, unpack};
+pub use pack::{is_packed, pack, unpack};
 pub use stacks::{StackChunk, StackPiece, StackStream, Tick};
 pub use stream::Stream;
 pub use writer::{Acknowledged, BundleWriter, Summary};

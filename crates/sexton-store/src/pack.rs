@@ -133,7 +133,7 @@ fn raw(dir: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 /// Whether a file begins like a packed bundle.
-pub(crate) fn is_packed(path: &Path) -> bool {
+pub fn is_packed(path: &Path) -> bool {
     let mut start = [0; ZSTD.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == ZSTD

@@ -48,6 +48,18 @@ impl Drop for Folder {
 }
 
 #[test]
+fn a_packed_bundle_is_read_like_its_folder() {
+    let folder = Folder::new("profile-packed");
+    let (bundle, packed) = (folder.join("x.bundle"), folder.join("x.tar.zst"));
+    let file = fixture("fp.data");
+    text(&sexton(&["profile", "import", &file, "-o", &bundle]));
+    text(&sexton(&["bundle", "pack", &bundle, "-o", &packed]));
+    let top = |from: &str| text(&sexton(&["profile", "top", "--from", from]));
+    assert_eq!(top(&packed), top(&bundle));
+    assert!(top(&packed).lines().count() > 3);
+}
+
+#[test]
 fn a_recording_is_shown_in_text() {
     let flame = text(&profile("flame", "fp.data", &["--event", "cpu-clock"]));
     check_snapshot!("profile-flame.txt", flame);

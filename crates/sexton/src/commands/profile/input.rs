@@ -104,12 +104,17 @@ impl Answer {
     }
 }
 
+/// Whether a path is a bundle, a folder or one file, and not a recording of perf.
+pub fn is_bundle(path: &Path) -> bool {
+    path.is_dir() || sexton_store::is_packed(path)
+}
+
 /// Hands all samples of these recordings to `sink`.
 pub fn read(files: &[PathBuf], symbols: &SymbolArgs, sink: &mut dyn Sink) -> Result<Answer> {
     match files {
-        [folder] if folder.is_dir() => read_bundle(folder, sink),
+        [bundle] if is_bundle(bundle) => read_bundle(bundle, sink),
         files => {
-            if let Some(folder) = files.iter().find(|file| file.is_dir()) {
+            if let Some(folder) = files.iter().find(|file| is_bundle(file)) {
                 bail!(
                     "{}: a bundle is read alone, not together with files",
                     folder.display()

@@ -11,6 +11,8 @@ use sexton_profile::filter::TimePoint;
 use sexton_profile::heatmap::Mark;
 use sexton_store::Bundle;
 
+use super::input::is_bundle;
+
 /// Events that people look for on a heat map.
 const FACTS: [&Fact; 3] = [&KLOG_EVENT, &UNIT_STARTED, &UNIT_FAILED];
 
@@ -32,7 +34,7 @@ pub fn collect(
     });
     let mut marks: Vec<Mark> = asked.collect();
     if let [folder] = files
-        && folder.is_dir()
+        && is_bundle(folder)
     {
         let bundle = Bundle::open(folder)?;
         let records = bundle.stream(None, Some(&FACTS));
