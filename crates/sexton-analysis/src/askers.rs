@@ -118,11 +118,16 @@ impl<'a> Askers<'a> {
         }
         for (pattern, births) in unclaimed {
             let (subject, sign) = process::behind(pattern, &births);
-            if sign.way == Way::Daemon && !self.may_accuse_daemons {
-                continue;
-            }
+            let is_daemon = sign.way == Way::Daemon;
+            let (subject, signs) = match (is_daemon, claimants(&asked, pattern).as_slice()) {
+                (false, _) => (subject, vec![sign]),
+                // Of the last ones the runtime has not told yet: they are as those before.
+                (true, [one]) => one.clone(),
+                (true, []) if self.may_accuse_daemons => (subject, vec![sign]),
+                (true, _) => continue,
+            };
             for birth in births {
-                self.add(&mut asked, subject.clone(), vec![sign.clone()], birth);
+                self.add(&mut asked, subject.clone(), signs.clone(), birth);
             }
         }
         asked.into_values().collect()
@@ -339,6 +344,15 @@ impl<'a> Askers<'a> {
         let told = self.life(birth).map(|life| life.image);
         told.or_else(|| self.images.get(&birth.pattern).copied())
     }
+}
+
+/// Who is behind births of this pattern, as far as that is known.
+fn claimants(asked: &BTreeMap<Subject, Asked<'_>>, pattern: &str) -> Vec<Found> {
+    let own = asked
+        .values()
+        .filter(|one| one.patterns().contains(pattern));
+    own.map(|one| (one.subject.clone(), one.signs.iter().cloned().collect()))
+        .collect()
 }
 
 /// Whether a path lies below the directory of a unit.
