@@ -118,16 +118,21 @@ impl<'a> Askers<'a> {
             self.add(&mut asked, subject, signs, birth.clone());
         }
         for (pattern, births) in unclaimed {
-            let (mut subject, mut sign) = process::behind(pattern, &births);
-            if sign.way == Way::Daemon {
-                match alike.asker_of(pattern) {
-                    Some(found) => (subject, sign) = found,
-                    None if self.may_accuse_daemons => {}
+            let (subject, sign) = process::behind(pattern, &births);
+            let is_daemon = sign.way == Way::Daemon;
+            let (subject, signs) = match (is_daemon, claimants(&asked, pattern).as_slice()) {
+                (false, _) => (subject, vec![sign]),
+                // Of the last ones the runtime has not told yet: they are as those before.
+                (true, [one]) => one.clone(),
+                (true, []) => match alike.asker_of(pattern) {
+                    Some((subject, sign)) => (subject, vec![sign]),
+                    None if self.may_accuse_daemons => (subject, vec![sign]),
                     None => continue,
-                }
-            }
+                },
+                (true, _) => continue,
+            };
             for birth in births {
-                self.add(&mut asked, subject.clone(), vec![sign.clone()], birth);
+                self.add(&mut asked, subject.clone(), signs.clone(), birth);
             }
         }
         asked.into_values().collect()
@@ -381,6 +386,15 @@ impl Alike<'_, '_> {
         };
         at_work.or_else(in_step)
     }
+}
+
+/// Who is behind births of this pattern, as far as that is known.
+fn claimants(asked: &BTreeMap<Subject, Asked<'_>>, pattern: &str) -> Vec<Found> {
+    let own = asked
+        .values()
+        .filter(|one| one.patterns().contains(pattern));
+    own.map(|one| (one.subject.clone(), one.signs.iter().cloned().collect()))
+        .collect()
 }
 
 /// Whether a path lies below the directory of a unit.

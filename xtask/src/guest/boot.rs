@@ -22,8 +22,6 @@ const DISK_BYTES: u64 = 64 << 20;
 
 /// Emulation only: it works on every machine, and the same everywhere. Also of the lab's guests.
 pub(crate) const EMULATED: &[&str] = &[
-    "-accel",
-    "tcg,thread=multi",
     "-machine",
     "q35",
     "-cpu",
@@ -37,6 +35,8 @@ pub(crate) const EMULATED: &[&str] = &[
 ];
 
 const OPTIONS: &[&str] = &[
+    "-accel",
+    "tcg,thread=multi",
     "-m",
     "512M",
     // Two NUMA nodes with a CPU each.

@@ -9,7 +9,7 @@ use std::thread;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::guest::{Disks, Guests};
+use super::guest::{Clock, Disks, Guests};
 use super::place::Place;
 use crate::guest::Cell;
 use crate::{command, rootfs, setup};
@@ -33,7 +33,7 @@ pub(super) fn shell(place: &Place) -> Result<ExitCode> {
     let (guests, disks) = ready(cell)?;
     println!("booting {}; `exit` powers it off", cell.name());
     // Ctrl-C is for the guest.
-    let mut qemu = guests.command(cell, &disks, "chardev:console")?;
+    let mut qemu = guests.command(cell, &disks, "chardev:console", Clock::Runs)?;
     qemu.args(["-chardev", "stdio,id=console,signal=off"]);
     let status = qemu.status().context("cannot start the emulator")?;
     disks.remove();
@@ -53,7 +53,7 @@ pub(super) fn up(place: &Place) -> Result<ExitCode> {
     );
     let (guests, disks) = ready(cell)?;
     let serial = format!("unix:{},server=on,wait=off", socket.display());
-    let mut qemu = guests.command(cell, &disks, &serial)?;
+    let mut qemu = guests.command(cell, &disks, &serial, Clock::Runs)?;
     let pid = folder(cell).join("pid");
     let status = qemu
         .arg("-daemonize")

@@ -101,10 +101,11 @@ fn play(places: &[&Place], scenarios: &[&Scenario], choice: &Choice) -> Result<(
     std::thread::scope(|scope| {
         let stages = (0..choice.at_once.max(1)).map(|_| stage.another());
         let workers: Vec<_> = stages.map(|stage| scope.spawn(|| work(stage))).collect();
-        let ended = workers.into_iter().map(|worker| worker.join());
-        ended
-            .map(|ended| ended.unwrap_or_else(|_| anyhow::bail!("a worker panicked")))
-            .collect()
+        let mut ended = workers.into_iter().map(|worker| worker.join());
+        ended.try_for_each(|ended| match ended {
+            Ok(played) => played,
+            Err(_) => anyhow::bail!("somebody who played a scenario panicked"),
+        })
     })
 }
 

@@ -189,7 +189,8 @@ fn by_containerd(maker: &'static str) -> Vec<String> {
     });
     watch.add(births(FROM, churn));
     let mut out = Sink::new("containers", at(FROM + 28));
-    for i in 0..28 {
+    // Of the last one nothing is told yet.
+    for i in 0..27 {
         let id = format!("job-{i}");
         let details = vec![
             ("id".into(), id.clone()),
