@@ -27,6 +27,23 @@ pub fn give_back_memory() {
     }
 }
 
+/// Has the allocator of this process keep little for itself. Before the first thread starts.
+///
+/// A recorder has some fifteen threads, each of which allocates much for a moment: by default
+/// each would keep an arena of its own for that, and what is large would go there, too. Two
+/// arenas, and room from the kernel itself for what is above 128 KiB, take 6 of 47 MB less.
+pub fn keep_memory_small() {
+    #[cfg(target_env = "gnu")]
+    const LARGE: libc::c_int = 128 << 10;
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes no pointers; no other thread allocates yet, as it is documented above.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 2);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
+    }
+}
+
 /// Gives this process a network of its own, with nothing in it, and a `/sys` that shows it.
 /// Both end with the process.
 pub fn leave_network() -> io::Result<()> {

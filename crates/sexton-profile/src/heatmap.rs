@@ -49,32 +49,29 @@ impl Shape {
     fn cell(self, at_ns: u64) -> (u64, usize) {
         let at_us = at_ns / 1000;
         if self.column_ns == SECOND {
-            // FlameScope's own arithmetic, rounding included: `ts % 1` is what is left of the
-            // whole seconds, exactly. A time in microseconds has at most 53 bits for the
-            // first 285 years.
-            #[allow(clippy::cast_precision_loss, reason = "see above")]
-            let seconds = at_us as f64 / 1e6;
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "neither is negative, and rounding down is meant"
-            )]
-            let column = seconds as u64;
-            #[allow(clippy::cast_precision_loss, reason = "as above; rows are few")]
-            let row = self.rows as f64 * (seconds - column as f64);
-            #[allow(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "as above"
-            )]
-            let row = row as usize;
-            return (column, self.rows.saturating_sub(row + 1));
+            return self.cell_of_second(at_us);
         }
         let column_us = (self.column_ns / 1000).max(1);
         let (column, rest) = (at_us / column_us, at_us % column_us);
         let row = u128::from(rest) * self.rows as u128 / u128::from(column_us);
         let row = usize::try_from(row).unwrap_or(0);
         (column, self.rows.saturating_sub(row + 1))
+    }
+
+    /// FlameScope's own arithmetic, rounding included: `ts % 1` is what is left of the whole
+    /// seconds, exactly. A time in microseconds has at most 53 bits for the first 285 years.
+    /// Signed, because processors turn these into floating point and back many times faster.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "nothing is negative or large, and rounding down is meant"
+    )]
+    fn cell_of_second(self, at_us: u64) -> (u64, usize) {
+        let seconds = at_us.cast_signed() as f64 / 1e6;
+        let column = seconds as i64;
+        let row = self.rows.cast_signed() as f64 * (seconds - column as f64);
+        let row = (row as isize).cast_unsigned();
+        (column.cast_unsigned(), self.rows.saturating_sub(row + 1))
     }
 
     /// The time that a row takes.
@@ -124,8 +121,8 @@ impl HeatMap {
     /// Counts a sample.
     pub fn add(&mut self, at_ns: u64) {
         let (column, row) = self.shape.cell(at_ns);
-        self.cover_column(column);
         if self.open.as_ref().is_none_or(|(open, _)| *open != column) {
+            self.cover_column(column);
             self.open_column(column);
         }
         if let Some((_, cells)) = &mut self.open

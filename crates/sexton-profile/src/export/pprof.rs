@@ -203,14 +203,14 @@ impl Owners {
 }
 
 fn write_labels(labels: &mut Vec<u8>, sample: &StackSample) {
+    const TEXT: u64 = 2;
+    const NUMBER: u64 = 3;
     let mut label = |key: u64, field: u64, value: u64| {
         let mut label = Vec::with_capacity(16);
         number(&mut label, 1, key);
         number(&mut label, field, value);
         message(labels, 3, &label);
     };
-    const TEXT: u64 = 2;
-    const NUMBER: u64 = 3;
     label(PID, NUMBER, u64::from(sample.pid));
     label(TID, NUMBER, u64::from(sample.tid));
     if sample.cpu != NO_CPU {

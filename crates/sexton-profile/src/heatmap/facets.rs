@@ -35,6 +35,9 @@ const MAX_PARTS: usize = 4096;
 /// What has no such part: a sample without a cgroup, or beyond [`MAX_PARTS`].
 const OTHER: &str = "(other)";
 
+/// The part of samples that nobody asked about; there are at most [`MAX_PARTS`].
+const NOT_ASKED: u32 = u32::MAX;
+
 /// Heat maps that are being counted.
 pub struct Facets {
     by: By,
@@ -103,22 +106,30 @@ impl Facets {
             self.matcher.begin(first);
         }
         let window = self.matcher.window_ns();
-        let parts: Vec<Option<usize>> = kept
+        // Four bytes each: there are as many as there are different stacks, in no order.
+        let parts: Vec<u32> = kept
             .kinds()
             .map(|sample| {
                 let accepts = self.matcher.accepts_owner(&sample, tables);
-                accepts.then(|| self.part(&sample, tables))
+                let part = accepts.then(|| self.part(&sample, tables));
+                part.map_or(NOT_ASKED, |part| u32::try_from(part).unwrap_or(NOT_ASKED))
             })
             .collect();
+        let (mut first, mut last) = (u64::MAX, 0);
         for (at, kind) in kept.times() {
             if !window.contains(&at) {
                 continue;
             }
-            self.cover(at);
-            if let Some(Some(part)) = parts.get(kind) {
-                self.maps[*part].1.add(at);
+            (first, last) = (first.min(at), last.max(at));
+            let part = parts.get(kind).copied().unwrap_or(NOT_ASKED);
+            if let Some((_, map)) = self.maps.get_mut(part as usize) {
+                map.add(at);
                 self.n_samples += 1;
             }
+        }
+        if first <= last {
+            self.cover(first);
+            self.cover(last);
         }
     }
 
