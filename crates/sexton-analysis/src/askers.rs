@@ -331,7 +331,8 @@ impl<'a> Askers<'a> {
         for birth in births {
             times.entry(&birth.pattern).or_default().push(birth.at);
             let life = self.life(birth);
-            if life.is_none_or(|life| life.exit_code.is_none()) {
+            let is_open = life.is_none_or(|life| life.exit_code.is_none());
+            if is_open && process::is_by_daemon(birth) {
                 open.entry(&birth.pattern).or_default().push(birth.at);
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn behind(pattern: &str, births: &[Birth<'_>]) -> (Subject, Sign) {
 }
 
 /// Whether somebody made it who only does what others ask.
-fn is_by_daemon(birth: &Birth<'_>) -> bool {
+pub(super) fn is_by_daemon(birth: &Birth<'_>) -> bool {
     let maker = birth.makers.first();
     maker.is_some_and(|maker| known::is_between(maker.comm))
 }
