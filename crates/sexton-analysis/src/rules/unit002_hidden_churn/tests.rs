@@ -204,11 +204,10 @@ fn by_containerd(maker: &'static str) -> Vec<String> {
     }
     watch.add(out);
     watch.add(clients("poller.service", "5"));
-    let found = guilty(watch)
+    guilty(watch)
         .iter()
         .map(|one| one.id().to_string())
-        .collect();
-    found
+        .collect()
 }
 
 #[test]
