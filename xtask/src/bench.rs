@@ -70,7 +70,7 @@ const BENCHES: &[Bench] = &[
         name: "page",
         package: "sexton",
         measures: "how soon a recording of 12 hours has its answers and its page, in a browser where there is one",
-        writes: Writes::AsMarkdown,
+        writes: Writes::AsText,
     },
     Bench {
         name: "profile",

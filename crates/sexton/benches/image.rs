@@ -107,6 +107,7 @@ fn make_image(root: &Path, image: &Path) {
         .args(["-q", "-F", "-t", "ext4", "-d"])
         .args([root, image])
         .arg("2G")
+        .stdout(Stdio::null())
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         .status();
     assert!(
