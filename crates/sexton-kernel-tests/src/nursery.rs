@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_model::census::Hierarchy;
 
 const PREFIX: &str = "sexton-test-";
+
+/// Nurseries of this process so far.
+static N_MADE: AtomicU32 = AtomicU32::new(0);
 
 /// What keeps the dying cgroups alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +64,8 @@ pub struct Nursery {
 }
 
 impl Nursery {
-    /// Makes one. `name` keeps tests of one process apart.
+    /// Makes one. Its path is that of no other: what an earlier one left dying below itself is
+    /// not found below this one.
     pub fn new(name: &str) -> Result<Self> {
         let host = Host::live()?;
         let memory = MemoryHierarchy::find(&host)?.context("no memory controller")?;
@@ -68,7 +73,8 @@ impl Nursery {
             .mount
             .context("the memory hierarchy is not mounted")?;
         sweep(&mount);
-        let own = format!("{PREFIX}{}-{name}", std::process::id());
+        let serial = N_MADE.fetch_add(1, Ordering::Relaxed);
+        let own = format!("{PREFIX}{}-{serial}-{name}", std::process::id());
         let nursery = Self {
             cgroup: mount.join(&own),
             path: format!("/{own}"),
