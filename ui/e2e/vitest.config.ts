@@ -8,5 +8,7 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // As every test of a whole machine; vitest says which ones needed it.
+    retry: 1,
   },
 });

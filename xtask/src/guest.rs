@@ -152,13 +152,27 @@ pub(crate) fn test(cells: &Cells) -> Tally {
     for cell in cells {
         match prepare(cell, &store, &sexton, &dir) {
             Err(error) => tally.not_run.push(not_run(cell, &error)),
-            Ok(machine) => match machine.run() {
-                Err(error) => tally = failed(tally, &cell.name(), &error),
-                Ok(report) => judge(cell, &machine, &report, &mut tally),
-            },
+            Ok(machine) => {
+                let mut judged = run(cell, &machine);
+                if judged.failed > 0 {
+                    println!("{}: once more", cell.name());
+                    judged = run(cell, &machine);
+                    let is_good = judged.failed == 0;
+                    judged.unsteady.extend(is_good.then(|| cell.name()));
+                }
+                tally.add(judged);
+            }
         }
     }
     tally
+}
+
+/// Boots it, and judges what comes of it.
+fn run(cell: &Cell, machine: &Machine) -> Tally {
+    match machine.run() {
+        Err(error) => failed(Tally::default(), &cell.name(), &error),
+        Ok(report) => judge(cell, machine, &report),
+    }
 }
 
 fn failed(mut tally: Tally, what: &str, error: &anyhow::Error) -> Tally {
@@ -195,7 +209,7 @@ fn prepare(cell: &Cell, store: &parts::Store, sexton: &Path, dir: &Path) -> Resu
     })
 }
 
-fn judge(cell: &Cell, machine: &Machine, report: &report::Report, tally: &mut Tally) {
+fn judge(cell: &Cell, machine: &Machine, report: &report::Report) -> Tally {
     let mut n_failed = 0;
     for (what, check) in expect::CHECKS {
         match check(cell, report) {
@@ -206,10 +220,13 @@ fn judge(cell: &Cell, machine: &Machine, report: &report::Report, tally: &mut Ta
             }
         }
     }
-    tally.passed += expect::CHECKS.len() - n_failed;
-    tally.failed += n_failed;
     if n_failed > 0 {
         machine.show_logs();
+    }
+    Tally {
+        passed: expect::CHECKS.len() - n_failed,
+        failed: n_failed,
+        ..Tally::default()
     }
 }
 

@@ -74,9 +74,11 @@ fn make_one(place: &Path, suite: &str) -> Result<()> {
     fs::create_dir_all(place).with_context(|| format!("cannot create {}", place.display()))?;
     let archive = Mirror::of_this_machine()?.main;
     let packages: Vec<&str> = PACKAGES.split_whitespace().collect();
-    let mut mmdebstrap = Command::new("mmdebstrap");
+    // In mounts of its own: killed in the middle it would leave /proc mounted in there, and the
+    // next run could not remove it.
+    let mut mmdebstrap = Command::new("unshare");
     mmdebstrap
-        .args(["--variant=minbase", "--quiet"])
+        .args(["--mount", "mmdebstrap", "--variant=minbase", "--quiet"])
         .arg(format!("--include={}", packages.join(",")))
         .arg(format!("--essential-hook={PREPARE}"))
         .args(THRIFT)

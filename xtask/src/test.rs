@@ -2,7 +2,9 @@
 //!
 //! A failing step does not stop the next one. What did not run is shown and fails the
 //! whole, unless its need is named with `--allow-missing`: nothing is skipped quietly.
+//! Tests of a whole machine that fail are run once more, and named when they pass then.
 
+mod again;
 mod libtest;
 mod table;
 
@@ -113,13 +115,16 @@ pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) not_run: Vec<NotRun>,
+    /// Those of the passed ones that failed at first.
+    pub(crate) unsteady: Vec<String>,
 }
 
 impl Tally {
-    fn add(&mut self, other: Tally) {
+    pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.not_run.extend(other.not_run);
+        self.unsteady.extend(other.unsteady);
     }
 
     /// A step that is one check counts as one test.
@@ -304,10 +309,15 @@ fn kernel_tests() -> [Vec<&'static str>; 2] {
 
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
 fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
-    try_cargo_test(args, folders).unwrap_or_else(|error| libtest::Outcome {
-        tally: Tally::of_check(Err(error)),
-        ..Default::default()
-    })
+    let run = |args: &[&str]| {
+        try_cargo_test(args, folders).unwrap_or_else(|error| libtest::Outcome {
+            tally: Tally::of_check(Err(error)),
+            ..Default::default()
+        })
+    };
+    let mut outcome = run(args);
+    again::give_a_second_chance(&mut outcome, args, run);
+    outcome
 }
 
 fn try_cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> Result<libtest::Outcome> {

@@ -43,7 +43,12 @@ pub(super) enum Clock {
 impl Clock {
     fn options(self) -> &'static [&'static str] {
         match self {
-            Clock::Counts => &["-accel", "tcg,thread=single", "-icount", "shift=1"],
+            Clock::Counts => &[
+                "-accel",
+                "tcg,thread=single",
+                "-icount",
+                "shift=1,sleep=off",
+            ],
             Clock::Runs => &["-accel", "tcg,thread=multi"],
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Outcome {
     pub(crate) ignored: Vec<NotRun>,
     /// Names of the tests that were started.
     pub(crate) seen: Vec<String>,
+    /// Names of those that failed.
+    pub(crate) failed: Vec<String>,
 }
 
 #[derive(Default)]
@@ -64,7 +66,10 @@ impl Parser {
                 self.outcome.ignored.push(ignored);
                 return;
             }
-            ("FAILED", _) => suite.n_failed += 1,
+            ("FAILED", _) => {
+                suite.n_failed += 1;
+                self.outcome.failed.push(name.to_owned());
+            }
             _ => suite.n_passed += 1,
         }
         self.outcome.seen.push(name.to_owned());
@@ -85,6 +90,7 @@ impl Parser {
 
     fn missing(&mut self, text: &str) {
         if let Some(name) = self.output_of.take() {
+            self.outcome.failed.retain(|failed| *failed != name);
             self.outcome.tally.not_run.push(not_run(&name, text));
         }
     }
@@ -163,7 +169,8 @@ mod tests {
             Tally {
                 passed,
                 failed,
-                not_run: not_run.collect()
+                not_run: not_run.collect(),
+                unsteady: Vec::new(),
             }
         );
     }
@@ -196,6 +203,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn suites_add_up() {
         check(TWO_SUITES, 2, 1, &[]);
         assert_eq!(parse(TWO_SUITES).seen, ["a::one", "a::two", "b::three"]);
+        assert_eq!(parse(TWO_SUITES).failed, ["a::two"]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn render(rows: &[Row], allowed: &[Need]) -> String {
             "{step:10} {ran:>6} {:>6} {:>6} {seconds:>7.1}",
             tally.passed, tally.failed
         );
-        let mut reasons = reasons(&tally.not_run, allowed).into_iter();
+        let mut reasons = remarks(tally, allowed).into_iter();
         let first = reasons.next().unwrap_or_else(|| "-".to_owned());
         let _ = writeln!(text, "{start}  {first}");
         for reason in reasons {
@@ -60,6 +60,15 @@ pub(crate) fn render(rows: &[Row], allowed: &[Need]) -> String {
     let failed: usize = rows.iter().map(|row| row.tally.failed).sum();
     let _ = write!(text, "\n{passed} passed, {failed} failed");
     text
+}
+
+/// What the figures do not tell.
+fn remarks(tally: &Tally, allowed: &[Need]) -> Vec<String> {
+    let unsteady = tally.unsteady.iter();
+    let unsteady = unsteady.map(|test| format!("UNSTEADY: {test} failed at first, then passed"));
+    let mut remarks = reasons(&tally.not_run, allowed);
+    remarks.extend(unsteady);
+    remarks
 }
 
 /// One line for each reason, with the number of tests it kept from running.
@@ -103,6 +112,7 @@ mod tests {
                 passed,
                 failed,
                 not_run: not_run.collect(),
+                unsteady: Vec::new(),
             },
             seconds: 1.25,
         }
@@ -133,6 +143,17 @@ kernel          7      7      0     1.2  2 NOT RUN (allowed): bpf: no
 
 128 passed, 2 failed";
         assert_eq!(render(&rows, &[Need::Bpf]), expected);
+    }
+
+    #[test]
+    fn what_passed_the_second_time_is_said() {
+        let mut row = row("kernel", 7, 0, &[]);
+        row.tally.unsteady.push("napi::stalls".into());
+        let text = render(&[row], &[]);
+        assert!(
+            text.contains("UNSTEADY: napi::stalls failed at first"),
+            "{text}"
+        );
     }
 
     fn check(row: Row, allowed: &[Need], good: bool) {

@@ -1,0 +1,119 @@
+//! A test that failed is run once more, alone.
+//!
+//! Most of what we test is a whole machine, and a machine that others use as well has moments
+//! in which nothing is as it should be. What passes the second time is no failure, but it is
+//! said at the end, by name: somebody should look why. What fails twice has failed.
+
+use super::libtest::Outcome;
+
+/// More than this is no bad moment.
+const MOST: usize = 4;
+
+/// The arguments for `cargo` that run one of the tests of an earlier call alone.
+fn alone<'a>(args: &[&'a str], name: &'a str) -> Vec<&'a str> {
+    let of_cargo = args.iter().take_while(|arg| **arg != "--").copied();
+    let is_ignored = args.contains(&"--ignored");
+    of_cargo
+        .chain(["--"])
+        .chain(is_ignored.then_some("--ignored"))
+        .chain(["--exact", name])
+        .collect()
+}
+
+/// Runs those that failed once more by `run`, and counts what they come to now.
+pub(super) fn give_a_second_chance(
+    outcome: &mut Outcome,
+    args: &[&str],
+    mut run: impl FnMut(&[&str]) -> Outcome,
+) {
+    let failed = std::mem::take(&mut outcome.failed);
+    // A suite that died has failures without names: its tests may never have run.
+    if failed.len() > MOST || failed.len() != outcome.tally.failed {
+        return;
+    }
+    for name in failed {
+        println!("\n=== once more: {name}");
+        let again = run(&alone(args, &name)).tally;
+        if again.failed == 0 && again.passed > 0 && again.not_run.is_empty() {
+            outcome.tally.failed -= 1;
+            outcome.tally.passed += 1;
+            outcome.tally.unsteady.push(name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Tally;
+    use super::*;
+
+    #[test]
+    fn one_test_is_run_as_it_was_among_the_others() {
+        assert_eq!(
+            alone(&["test", "--workspace"], "a::b"),
+            ["test", "--workspace", "--", "--exact", "a::b"]
+        );
+        assert_eq!(
+            alone(&["test", "--", "--ignored", "--skip", "c"], "a::b"),
+            ["test", "--", "--ignored", "--exact", "a::b"]
+        );
+    }
+
+    fn outcome(passed: usize, failed: &[&str]) -> Outcome {
+        Outcome {
+            tally: Tally {
+                passed,
+                failed: failed.len(),
+                ..Tally::default()
+            },
+            failed: failed.iter().map(|name| (*name).to_owned()).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    /// `steady` are those that fail each time.
+    #[track_caller]
+    fn check(mut first: Outcome, steady: &[&str], expected: (usize, usize, &[&str])) {
+        give_a_second_chance(&mut first, &["test"], |args| {
+            match steady.contains(args.last().expect("a name")) {
+                true => outcome(0, &args[args.len() - 1..]),
+                false => outcome(1, &[]),
+            }
+        });
+        let Tally {
+            passed,
+            failed,
+            unsteady,
+            ..
+        } = &first.tally;
+        assert_eq!((*passed, *failed), (expected.0, expected.1));
+        assert_eq!(unsteady, expected.2);
+    }
+
+    #[test]
+    fn what_fails_twice_has_failed() {
+        check(outcome(3, &["a", "b"]), &["a"], (4, 1, &["b"]));
+        check(outcome(3, &["a"]), &["a"], (3, 1, &[]));
+        check(outcome(3, &[]), &[], (3, 0, &[]));
+    }
+
+    #[test]
+    fn many_failures_are_no_bad_moment() {
+        let five = ["a", "b", "c", "d", "e"];
+        check(outcome(1, &five), &[], (1, 5, &[]));
+    }
+
+    #[test]
+    fn a_suite_that_died_has_no_second_chance() {
+        let mut died = outcome(2, &["a"]);
+        died.tally.failed += 1;
+        check(died, &[], (2, 2, &[]));
+    }
+
+    #[test]
+    fn that_no_test_ran_is_no_success() {
+        let mut first = outcome(0, &["a"]);
+        give_a_second_chance(&mut first, &["test"], |_| outcome(0, &[]));
+        assert_eq!((first.tally.passed, first.tally.failed), (0, 1));
+    }
+}
