@@ -30,8 +30,12 @@ use spared::{MOST_SPARED, Spared};
 
 pub(crate) static RUNG: Rung = Rung { plan, climb };
 
-/// So many pages of neighbours are nothing: what a shell leaves behind.
-const NEIGHBOURS_FREE: u64 = 32;
+/// So many bytes of neighbours are nothing. v1 takes all below a parent, from the living too:
+/// there it is what a shell leaves behind. On v2 the living are spared, and these are pages
+/// of the parent itself, which has no processes, and of other dead ones; no disk takes longer
+/// than a moment to read them again.
+const NOTHING_V1: u64 = 128 << 10;
+const NOTHING_V2: u64 = 4 << 20;
 
 /// The most that is reclaimed in one go on v2; then we look how the node does.
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -128,7 +132,22 @@ fn can_reclaim(ground: &Ground<'_>, parent: &Parent) -> bool {
 
 fn is_allowed(ground: &Ground<'_>, parent: &Parent) -> bool {
     can_reclaim(ground, parent)
-        && (ground.allowance.siblings || parent.neighbours_pages <= NEIGHBOURS_FREE)
+        && (ground.allowance.siblings || parent.neighbours_pages <= nothing(ground))
+}
+
+/// So many pages of neighbours may go without leave.
+fn nothing(ground: &Ground<'_>) -> u64 {
+    let bytes = match ground.census.hierarchy {
+        Hierarchy::V1 => NOTHING_V1,
+        Hierarchy::V2 => NOTHING_V2,
+    };
+    bytes / ground.census.page_bytes.max(1)
+}
+
+/// The bytes to ask for on v2. What is taken is taken from all that is not spared, so that a
+/// little which may go is asked for as well: else it would go instead of what should.
+fn wanted_bytes(ground: &Ground<'_>, parent: &Parent) -> u64 {
+    (parent.pages + parent.neighbours_pages.min(nothing(ground))) * ground.census.page_bytes
 }
 
 fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
@@ -179,7 +198,7 @@ fn typed(ground: &Ground<'_>, parent: &Parent) -> String {
     match ground.census.hierarchy {
         Hierarchy::V1 => format!("echo 0 > {directory}/memory.force_empty"),
         Hierarchy::V2 => {
-            let bytes = parent.pages * ground.census.page_bytes;
+            let bytes = wanted_bytes(ground, parent);
             format!("echo {bytes} > {directory}/memory.reclaim, in parts of {CHUNK_BYTES}")
         }
     }
@@ -259,7 +278,7 @@ fn reclaim(
 ) -> Result<Option<StepOutcome>, RemedyError> {
     let path = parent.directory.join(lever(Hierarchy::V2));
     let _spared = Spared::spare(ground.host, &parent.directory, tools.journal)?;
-    let mut wanted = parent.pages * ground.census.page_bytes;
+    let mut wanted = wanted_bytes(ground, parent);
     while wanted > 0 {
         if tools.stop.load(Ordering::Relaxed) {
             return Ok(Some(StepOutcome::Stopped(ASKED_TO_STOP.into())));
@@ -296,7 +315,38 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sexton_host::Host;
+    use sexton_model::census::{Census, Method};
+
+    use super::super::{Aim, Allowance};
     use super::*;
+
+    #[test]
+    fn what_is_nothing_to_neighbours_goes_without_leave() {
+        let host = Host::live().expect("a mount table");
+        let check = |hierarchy, neighbours_kib: u64, siblings, expected| {
+            let census = Census::new(Method::BpfWalk, hierarchy, 4096);
+            let allowance = Allowance {
+                siblings,
+                ..Allowance::default()
+            };
+            let ground = Ground::new(&host, &census, &Aim::default(), allowance);
+            let parent = Parent {
+                has_lever: true,
+                pages: 10,
+                neighbours_pages: neighbours_kib / 4,
+                ..Parent::default()
+            };
+            let asked = is_allowed(&ground, &parent).then(|| wanted_bytes(&ground, &parent) >> 10);
+            assert_eq!(asked, expected, "{hierarchy:?} {neighbours_kib} KiB");
+        };
+        check(Hierarchy::V1, 128, false, Some(168));
+        check(Hierarchy::V1, 2048, false, None);
+        check(Hierarchy::V2, 0, false, Some(40));
+        check(Hierarchy::V2, 2048, false, Some(2088));
+        check(Hierarchy::V2, 8192, false, None);
+        check(Hierarchy::V2, 8192, true, Some(4136));
+    }
 
     #[test]
     fn directories_are_found_below_the_mount() {
