@@ -7,6 +7,7 @@
 //! they are asked are named only when nobody else can be.
 
 mod clients;
+mod instances;
 mod process;
 mod steps;
 mod ways;
@@ -210,6 +211,9 @@ impl<'a> Askers<'a> {
         if let Some((unit, comm)) = alike.scopes.get(birth.pattern.as_str()) {
             return Some((unit_subject(unit), vec![Sign::scope(unit, comm)]));
         }
+        if let Some(found) = self.of_instances(&birth.pattern) {
+            return Some(found);
+        }
         if birth.container.is_some() {
             let lives: Vec<&Life<'a>> = self.life(birth).into_iter().collect();
             let found = self.of_containers(self.image(birth), &lives);
@@ -227,6 +231,19 @@ impl<'a> Askers<'a> {
             }),
             None => None,
         }
+    }
+
+    /// Who is behind instances of a template: the socket that starts them, or the template.
+    pub(crate) fn of_instances(&self, pattern: &str) -> Option<Found> {
+        let template = instances::template(pattern)?;
+        let is_there = |socket: &String| {
+            let units = self.units.as_ref();
+            units.is_some_and(|units| units.contains_key(socket.as_str())) && self.may_be(socket)
+        };
+        let socket = instances::socket(&template).filter(is_there);
+        let sign = Sign::instances(&template, socket.as_deref());
+        let unit = socket.unwrap_or(template);
+        Some((Subject::new(SubjectKind::Unit, unit), vec![sign]))
     }
 
     /// Who is behind containers, by client, image, name and starts in step.

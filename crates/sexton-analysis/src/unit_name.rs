@@ -28,6 +28,16 @@ pub(crate) fn is_of_user(name: &str) -> bool {
     user(name).is_some()
 }
 
+/// Whether it is a template, of which only instances run: `echo@.service`.
+pub(crate) fn is_template(name: &str) -> bool {
+    name.contains("@.")
+}
+
+/// All instances of a template, as `systemctl` takes them.
+pub(crate) fn all_instances(template: &str) -> String {
+    template.replacen("@.", "@*.", 1)
+}
+
 fn user(name: &str) -> Option<&str> {
     let (manager, _) = name.split_once('/')?;
     manager.strip_prefix("user@")?.strip_suffix(".service")
@@ -45,6 +55,28 @@ pub(crate) fn systemctl(verb: &str, name: &str) -> String {
         }
         None => format!("sudo systemctl {verb} {unit}"),
     }
+}
+
+/// What to type to stop a unit. What triggers it goes first: else it would start it again.
+pub(crate) fn stop(name: &str, triggers: &[&str]) -> String {
+    let all = triggers.iter().copied().chain([name]);
+    let commands: Vec<String> = all.map(|unit| systemctl("stop", unit)).collect();
+    commands.join(" && ")
+}
+
+/// What to type to keep a unit from starting at boot: what triggers it, if anything does, is
+/// what is enabled.
+pub(crate) fn disable(name: &str, triggers: &[&str]) -> String {
+    let all = if triggers.is_empty() {
+        &[name]
+    } else {
+        triggers
+    };
+    let commands: Vec<String> = all
+        .iter()
+        .map(|unit| systemctl("disable --now", unit))
+        .collect();
+    commands.join(" && ")
 }
 
 /// What to type to see what a unit logs.
@@ -80,6 +112,32 @@ mod tests {
         let manager = "/user.slice/user-1000.slice/user@1000.service/init.scope";
         assert_eq!(of(manager), "user@1000.service/init.scope");
         assert_eq!(of_path("/jobs/run-1"), None);
+    }
+
+    #[test]
+    fn what_triggers_a_unit_is_stopped_before_it() {
+        assert_eq!(
+            stop("a.service", &["a.timer"]),
+            "sudo systemctl stop a.timer && sudo systemctl stop a.service"
+        );
+        assert_eq!(stop("a.service", &[]), "sudo systemctl stop a.service");
+        assert_eq!(
+            disable("a.service", &["a.timer"]),
+            "sudo systemctl disable --now a.timer"
+        );
+        assert_eq!(
+            disable("a.service", &[]),
+            "sudo systemctl disable --now a.service"
+        );
+    }
+
+    #[test]
+    fn a_template_stands_for_its_instances() {
+        assert!(is_template("echo@.service") && !is_template("echo@1.service"));
+        assert_eq!(
+            systemctl("stop", &all_instances("echo@.service")),
+            "sudo systemctl stop 'echo@*.service'"
+        );
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub(crate) enum Way {
     Path,
     /// The process in a scope came from the unit.
     Scope,
+    /// Each is an instance of one template.
+    Instances,
     /// The process that made it is in the unit, or came from it.
     Ancestry,
     /// One process made all of them, or is the nearest above all that did.
@@ -44,7 +46,7 @@ impl Way {
     pub(crate) fn strength(self) -> u8 {
         match self {
             Self::Path => 95,
-            Self::Scope | Self::Ancestry | Self::Process => 90,
+            Self::Scope | Self::Instances | Self::Ancestry | Self::Process => 90,
             Self::Client => 85,
             Self::Signature => 80,
             Self::Pod | Self::AtWork => 75,
@@ -92,6 +94,21 @@ impl Sign {
             "by the process inside: systemd made these scopes for {comm}, which is in {unit}"
         );
         Self::new(Way::Scope, "cgroups: cgroup.procs", text)
+    }
+
+    pub(super) fn instances(template: &str, socket: Option<&str>) -> Self {
+        let text = format!("by path: each is the cgroup of an instance of {template}");
+        match socket {
+            Some(socket) => {
+                let text = format!("{text}, which {socket} starts, one for each connection");
+                Self::new(Way::Instances, "cgroups: path", text)
+            }
+            None => {
+                let mut sign = Self::new(Way::Instances, "cgroups: path", text);
+                sign.missing = Some("who starts them: no socket of that name runs");
+                sign
+            }
+        }
     }
 
     /// Numbers change from birth to birth, so that only names are told.

@@ -168,19 +168,21 @@ impl<'a> Short<'a> {
                 false => Severity::Note,
             },
             confidence: Confidence::CERTAIN,
-            title: format!(
-                "{n} containers of {} lived {} each in the last {span}",
-                self.image,
-                figures::time(lived)
-            ),
+            title: match (self.restarted(), figures::time(lived)) {
+                (Some(name), lived) => format!(
+                    "{name}, a container of {}, was started {n} times in the last {span} and \
+                     lived {lived} each time",
+                    self.image
+                ),
+                (None, lived) => format!(
+                    "{n} containers of {} lived {lived} each in the last {span}",
+                    self.image
+                ),
+            },
             figure: format!("{n} in {span}, {} each", figures::time(lived)),
             since: Some(first),
             evidence: self.evidence(&span, lived),
-            remedies: vec![Remedy::command(
-                RemedyKind::Look,
-                "see the last ones",
-                format!("docker ps -a --filter ancestor={}", shell_word(self.image)),
-            )],
+            remedies: self.remedies(),
             touched,
             episodes: vec![Episode {
                 from: first,
@@ -190,13 +192,46 @@ impl<'a> Short<'a> {
         }
     }
 
+    /// The runtime that told of them.
+    fn runtime(&self) -> Option<&'a str> {
+        self.lives.iter().find_map(|life| life.runtime)
+    }
+
+    /// The name of the one container that all lives are of: its runtime starts it again.
+    fn restarted(&self) -> Option<&'a str> {
+        let ids: BTreeSet<&str> = self.lives.iter().map(|life| life.id).collect();
+        let name = self.lives.first().and_then(|life| life.name);
+        name.filter(|_| ids.len() == 1 && self.lives.len() > 1)
+    }
+
+    /// Commands of the runtime that told of them.
+    fn remedies(&self) -> Vec<Remedy> {
+        let image = shell_word(self.image);
+        let runtime = self.runtime().unwrap_or("docker");
+        let look = match runtime {
+            "containerd" | "cri-o" => "sudo crictl ps -a".to_owned(),
+            _ => format!("{runtime} ps -a --filter ancestor={image}"),
+        };
+        let mut remedies = vec![Remedy::command(RemedyKind::Look, "see the last ones", look)];
+        if let Some(name) = self.restarted().filter(|_| runtime == "docker") {
+            let name = shell_word(name);
+            remedies.push(Remedy::command(
+                RemedyKind::Stop,
+                "end its restarts, and it",
+                format!("sudo docker update --restart=no {name} && sudo docker stop {name}"),
+            ));
+            remedies.push(Remedy::command(
+                RemedyKind::Look,
+                "see why it ends",
+                format!("docker logs --tail 50 {name}"),
+            ));
+        }
+        remedies
+    }
+
     fn evidence(&self, span: &str, lived: Duration) -> Vec<Evidence> {
         let n = self.lives.len();
-        let runtime = self
-            .lives
-            .iter()
-            .find_map(|life| life.runtime)
-            .unwrap_or("runtime");
+        let runtime = self.runtime().unwrap_or("runtime");
         let source = format!("containers: {runtime} events");
         let text = format!(
             "{n} short lives in {span}, half of them shorter than {}",
@@ -208,17 +243,16 @@ impl<'a> Short<'a> {
             0 => Evidence::against(source.clone(), text),
             _ => Evidence::speaks_for(source.clone(), text).value(self.n_failed as f64),
         });
-        if let Some(name) = self
-            .lives
-            .first()
-            .and_then(|life| life.name)
-            .filter(|_| self.has_one_name)
-        {
-            evidence.push(Evidence::speaks_for(
-                source,
-                format!("each was named {name}"),
-            ));
-        }
+        let name = self.lives.first().and_then(|life| life.name);
+        let text = match (self.restarted(), name.filter(|_| self.has_one_name)) {
+            (Some(name), _) => Some(format!(
+                "it was one container each time, {name}: {runtime} starts it again, by its \
+                 restart policy or because somebody asks"
+            )),
+            (None, Some(name)) => Some(format!("each was named {name}")),
+            (None, None) => None,
+        };
+        evidence.extend(text.map(|text| Evidence::speaks_for(source, text)));
         evidence
     }
 }
@@ -298,6 +332,7 @@ fn by_cgroup(case: &Case<'_>, births: &Births<'_>, askers: &Askers<'_>, out: &mu
 
 #[cfg(test)]
 mod tests {
+    use sexton_model::fact::container as fact;
     use sexton_model::fact::sexton::SEXTON_POLL_NS;
     use sexton_model::record::Sink;
 
@@ -323,6 +358,65 @@ mod tests {
     fn a_loop_is_found_slow_or_fast() {
         check(25, 24, 10, "1", "ecs-agent", 1);
         check(2, 12, 1, "1", "ecs-agent", 1);
+    }
+
+    /// Starts and ends of containers with these ids, two seconds apart.
+    fn loop_of(ids: &[&str]) -> Finding {
+        let mut watch = Watch::new(1_000, 30);
+        let mut out = Sink::new("containers", at(1_030));
+        for i in 0..12_u64 {
+            let details = |more: (&'static str, &str)| {
+                vec![
+                    ("id".into(), ids[i as usize % ids.len()].to_owned()),
+                    ("name".into(), "worker".to_owned()),
+                    ("image".into(), "tiny:1".to_owned()),
+                    ("runtime".into(), "docker".to_owned()),
+                    (more.0.into(), more.1.to_owned()),
+                ]
+            };
+            let subject = Subject::new(SubjectKind::Container, "worker");
+            let start = 1_002 + 2 * i;
+            let started = details(("pid", "7"));
+            out.event(at(start), &subject, &fact::CONTAINER_STARTED, started);
+            let ended = details(("exit_code", "1"));
+            out.event(at(start + 1), &subject, &fact::CONTAINER_EXITED, ended);
+        }
+        watch.add(out);
+        watch.judge(&RULE).findings.remove(0)
+    }
+
+    #[test]
+    fn one_container_that_comes_back_is_told_from_many_of_one_name() {
+        let one = loop_of(&["aa"]);
+        assert!(
+            one.evidence
+                .iter()
+                .any(|e| e.text.contains("one container each time"))
+        );
+        let stop = one
+            .remedies
+            .iter()
+            .find(|remedy| remedy.kind == RemedyKind::Stop);
+        assert_eq!(
+            stop.and_then(|stop| stop.command.as_deref()),
+            Some("sudo docker update --restart=no worker && sudo docker stop worker")
+        );
+        assert_eq!(
+            one.title,
+            "worker, a container of tiny:1, was started 12 times in the last 28 s and lived 1.0 s \
+             each time"
+        );
+        let many = loop_of(&["aa", "bb", "cc"]);
+        assert!(
+            many.evidence
+                .iter()
+                .any(|e| e.text == "each was named worker")
+        );
+        assert!(
+            many.remedies
+                .iter()
+                .all(|remedy| remedy.kind != RemedyKind::Stop)
+        );
     }
 
     /// Runtimes are asked every 5 s: a watch may end just before they are asked again.

@@ -23,7 +23,7 @@ use crate::case::Case;
 use crate::figures;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::growth;
-use crate::unit_name::{journal, systemctl};
+use crate::unit_name::{self, journal};
 
 const CODE: &str = "UNIT001";
 const HOUR: f64 = 3600.0;
@@ -221,7 +221,10 @@ impl<'a> Loop<'a> {
         let watched = watched(case);
         let n = self.in_window().max(self.triggered.len() as f64);
         let title = match (self.is_only_triggered(), n > 0.0) {
-            (true, _) => format!("{name} is started again and again by its socket or path"),
+            (true, _) => format!(
+                "{name} is started again and again by {}",
+                self.triggers().join(" ")
+            ),
             (false, true) => format!(
                 "{name} restarts in a loop: {n} times in {}",
                 figures::time(watched)
@@ -249,7 +252,7 @@ impl<'a> Loop<'a> {
             },
             since: None,
             evidence,
-            remedies: remedies(name),
+            remedies: remedies(name, &self.triggers()),
             touched: vec![self.unit.clone()],
             episodes: self.episodes(),
         }
@@ -281,13 +284,20 @@ impl<'a> Loop<'a> {
             let text = format!("no restart fell into the {watched} of the watch");
             evidence.push(Evidence::against("units: bus", text));
         }
-        if let Some(first) = self.triggered.first() {
-            let by = first.detail("triggered_by").unwrap_or_default();
+        if !self.triggered.is_empty() {
+            let by = self.triggers().join(" ");
             let n = self.triggered.len();
             let text = format!("{n} starts in {watched} came by {by}, not by Restart=");
             evidence.push(Evidence::speaks_for("units: bus", text).value(n as f64));
         }
         evidence
+    }
+
+    /// The sockets and paths that start it, as systemd lists them.
+    fn triggers(&self) -> Vec<&'a str> {
+        let first = self.triggered.first();
+        let by = first.and_then(|record| record.detail("triggered_by"));
+        by.unwrap_or_default().split_whitespace().collect()
     }
 
     fn episodes(&self) -> Vec<Episode> {
@@ -330,18 +340,18 @@ fn last_end(stops: &[&Record]) -> Option<Evidence> {
     Some(Evidence::speaks_for("units: bus", text).at(last.at))
 }
 
-fn remedies(unit: &str) -> Vec<Remedy> {
+fn remedies(unit: &str, triggers: &[&str]) -> Vec<Remedy> {
     vec![
         Remedy::command(
             RemedyKind::Stop,
             "end the loop now",
-            systemctl("stop", unit),
+            unit_name::stop(unit, triggers),
         ),
         Remedy::command(RemedyKind::Look, "see why it ends", journal(unit)),
         Remedy::command(
             RemedyKind::Prevent,
             "keep it from starting here, on this node and in the image",
-            systemctl("disable --now", unit),
+            unit_name::disable(unit, triggers),
         ),
     ]
 }
@@ -478,9 +488,13 @@ mod tests {
         assert!(story("tick.timer").is_empty());
         let by_socket = story("tick.socket");
         assert!(
-            by_socket[0].title.contains("socket"),
+            by_socket[0].title.ends_with("by tick.socket"),
             "{}",
             by_socket[0].title
+        );
+        assert_eq!(
+            by_socket[0].remedies[0].command.as_deref(),
+            Some("sudo systemctl stop tick.socket && sudo systemctl stop loop.service")
         );
     }
 

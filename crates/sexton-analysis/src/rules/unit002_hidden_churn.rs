@@ -10,7 +10,7 @@
 //! and follow the parents; for containers compare image and name with `systemctl list-units`,
 //! and `journalctl -f -o short-monotonic` with `docker events`.
 //! Who is behind births is told, strongest first, by the path of the cgroup; the process in
-//! a scope; the maker's ancestry; the client that ended with the container; a signature of
+//! a scope; the template or socket of instances; the maker's ancestry; the client that ended with the container; a signature of
 //! image and name; the pod; a client that was at work when they were made; a like name; starts
 //! of a unit in step with them; what a unit writes to the journal in step with them. Each is
 //! said with its strength.
@@ -218,7 +218,9 @@ fn add_backlog<'a>(
         if is_claimed || !is_pile {
             continue;
         }
-        let found = by_path(origin).or_else(|| askers.of_containers(Some(origin.image?), &[]));
+        let found = by_path(origin)
+            .or_else(|| askers.of_instances(&origin.pattern))
+            .or_else(|| askers.of_containers(Some(origin.image?), &[]));
         if let Some((subject, signs)) = found {
             let suspect = Suspect::entry(suspects, &subject);
             suspect.signs.extend(signs);

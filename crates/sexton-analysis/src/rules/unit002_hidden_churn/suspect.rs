@@ -291,7 +291,8 @@ impl<'a> Suspect<'a> {
 
     /// What systemd's own counters say: in this trouble, nothing.
     fn of_systemd(&self, case: &Case<'_>) -> Vec<Evidence> {
-        if self.subject.kind != SubjectKind::Unit {
+        let has_count = self.subject.name.ends_with(".service");
+        if self.subject.kind != SubjectKind::Unit || !has_count || self.is_template() {
             return Vec::new();
         }
         if unit_name::is_of_user(&self.subject.name) {
@@ -321,9 +322,14 @@ impl<'a> Suspect<'a> {
         evidence
     }
 
+    fn is_template(&self) -> bool {
+        self.subject.kind == SubjectKind::Unit && unit_name::is_template(&self.subject.name)
+    }
+
     /// systemd knows of it, and it does not run.
     fn is_gone(&self, case: &Case<'_>) -> bool {
         if self.subject.kind != SubjectKind::Unit
+            || self.is_template()
             || unit_name::is_of_user(&self.subject.name)
             || !case.heard("units")
         {
@@ -339,6 +345,14 @@ impl<'a> Suspect<'a> {
         !was_started && state.is_none_or(|state| state == "inactive" || state == "failed")
     }
 
+    /// Timers, sockets and paths that start it, as systemd lists them.
+    fn triggers<'c>(&self, case: &Case<'c>) -> Vec<&'c str> {
+        let starts = case.of(&unit_fact::UNIT_STARTED).iter();
+        let mut own = starts.filter(|record| record.subject == self.subject);
+        let by = own.find_map(|record| record.detail("triggered_by"));
+        by.unwrap_or_default().split_whitespace().collect()
+    }
+
     fn remedies(&self, case: &Case<'_>) -> Vec<Remedy> {
         let name = &*self.subject.name;
         match self.subject.kind {
@@ -347,16 +361,32 @@ impl<'a> Suspect<'a> {
                 "it does not run: there is nothing to stop; see what it did",
                 journal(name),
             )],
+            SubjectKind::Unit if self.is_template() => {
+                let all = unit_name::all_instances(name);
+                vec![
+                    Remedy::command(
+                        RemedyKind::Stop,
+                        "end those that run now",
+                        systemctl("stop", &all),
+                    ),
+                    Remedy::command(
+                        RemedyKind::Prevent,
+                        "keep any more from starting",
+                        systemctl("mask", name),
+                    ),
+                    Remedy::command(RemedyKind::Look, "see what they do", journal(&all)),
+                ]
+            }
             SubjectKind::Unit => vec![
                 Remedy::command(
                     RemedyKind::Stop,
                     "end the churn now",
-                    systemctl("stop", name),
+                    unit_name::stop(name, &self.triggers(case)),
                 ),
                 Remedy::command(
                     RemedyKind::Prevent,
                     "keep it from starting here, on this node and in the image",
-                    systemctl("disable --now", name),
+                    unit_name::disable(name, &self.triggers(case)),
                 ),
                 Remedy::command(RemedyKind::Look, "see what it does", journal(name)),
             ],

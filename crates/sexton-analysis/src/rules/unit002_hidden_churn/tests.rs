@@ -51,6 +51,40 @@ fn a_shell_loop_without_any_unit_is_named_by_its_process() {
     assert!(findings[0].touches(&Subject::new(SubjectKind::Cgroup, "/jobs/run-<n>")));
 }
 
+/// What a socket that accepts each connection by itself has systemd start.
+fn by_connection(i: u64) -> Churn<'static> {
+    Churn {
+        path: format!("/system.slice/system-echo.slice/echo@{i}-17-0.service"),
+        creator: ("systemd", 1),
+        ancestry: "",
+        unit: Some("init.scope"),
+        is_released: false,
+    }
+}
+
+#[test]
+fn instances_are_led_back_to_their_socket_or_template() {
+    let check = |units: &[&str], expected: &str, stop: &str| {
+        let mut watch = Watch::new(FROM, 30);
+        seen(&mut watch, units);
+        watch.add(births(FROM, (0..28).map(by_connection)));
+        let findings = guilty(watch);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert_eq!(findings[0].id().as_str(), expected);
+        assert_eq!(findings[0].remedies[0].command.as_deref(), Some(stop));
+    };
+    check(
+        &["echo.socket"],
+        "UNIT002:echo.socket",
+        "sudo systemctl stop echo.socket",
+    );
+    check(
+        &["other.socket"],
+        "UNIT002:echo@.service",
+        "sudo systemctl stop 'echo@*.service'",
+    );
+}
+
 #[test]
 fn two_loops_are_two_though_one_shell_began_both() {
     let mut watch = Watch::new(FROM, 30);
