@@ -1,5 +1,7 @@
 //! Every command that the README shows is run here, as it stands there.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use sexton_testkit::TempTree;
@@ -49,4 +51,30 @@ fn the_commands_of_the_readme_work() {
         let writes_a_file = args.contains(&"-o");
         assert!(said > 0 || writes_a_file, "{line} printed nothing");
     }
+}
+
+/// A recording that is in the tree, and what comes of it as the README shows it.
+const SHOWN: &str = "sexton diagnose --from fixtures/6.18-debian12/founding-inner-loop";
+
+#[test]
+fn the_verdict_of_the_readme_is_what_comes_out() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = fs::read_to_string(root.join("README.md")).expect("a README");
+    let shown = readme
+        .split_once(&format!("$ {SHOWN}\n"))
+        .expect("it is shown")
+        .1;
+    let shown = shown.split_once("\n...\n").expect("it is cut short").0;
+    let output = Command::new(SEXTON)
+        .args(SHOWN.split(' ').skip(1))
+        .current_dir(&root)
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).expect("text");
+    assert!(shown.contains("UNIT002  ecs.service"), "{shown}");
+    assert!(
+        said.starts_with(shown),
+        "the README shows\n{shown}\nand it says\n{said}"
+    );
 }
