@@ -7,7 +7,7 @@ use sexton_model::diagnosis::{Diagnosis, Link};
 use sexton_model::finding::{Evidence, Finding, FindingId, Stance};
 
 use super::drawing::{link, subject_words};
-use super::remedies::{KINDS, in_order, of_kind, state_words, to_see_more};
+use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
 use super::text::{forecast_words, passing_words};
 use super::{Judged, words};
 
@@ -134,6 +134,10 @@ fn remedies(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
                 writeln!(out, "<pre>{}</pre>", esc(command))?;
             }
         }
+    }
+    if let Some(plan) = in_one_plan(diagnosis) {
+        writeln!(out, "<h2>{}</h2>\n<p>{}</p>", plan.heading, plan.text)?;
+        writeln!(out, "<pre>{}</pre>", plan.command)?;
     }
     Ok(())
 }

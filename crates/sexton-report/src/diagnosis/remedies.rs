@@ -29,6 +29,25 @@ pub(super) fn of_kind(diagnosis: &Diagnosis, kind: RemedyKind) -> Vec<&Remedy> {
     remedies
 }
 
+/// What does the first two kinds at once.
+pub(super) struct InOnePlan {
+    pub(super) heading: &'static str,
+    pub(super) text: &'static str,
+    pub(super) command: &'static str,
+}
+
+/// The way to have sexton do it, where there is something that it can do.
+pub(super) fn in_one_plan(diagnosis: &Diagnosis) -> Option<InOnePlan> {
+    let kinds = [RemedyKind::Stop, RemedyKind::CleanUp].into_iter();
+    let mut remedies = kinds.flat_map(|kind| of_kind(diagnosis, kind));
+    let can = diagnosis.state == State::CauseFound && remedies.any(|r| r.command.is_some());
+    can.then_some(InOnePlan {
+        heading: "Or let sexton do it",
+        text: "a plan first; --apply carries it out, and fix --undo takes it back",
+        command: "sudo sexton fix",
+    })
+}
+
 /// Findings chain by chain, gravest first, each once.
 pub(super) fn in_order(diagnosis: &Diagnosis) -> Vec<&Finding> {
     let mut findings: Vec<&Finding> = Vec::new();

@@ -7,7 +7,7 @@ use sexton_model::finding::{Evidence, Finding, Stance};
 use sexton_model::moment::Moment;
 
 use super::drawing::{draw, subject_words};
-use super::remedies::{KINDS, in_order, of_kind, state_words, to_see_more};
+use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
 use super::{Judged, words};
 use crate::paint::{Look, Paint};
 use crate::text::{WIDTH, duration, paragraph, wrap};
@@ -117,6 +117,11 @@ impl Page<'_> {
                     writeln!(out, "      {}", self.paint.on(Look::Command, command))?;
                 }
             }
+        }
+        if let Some(plan) = in_one_plan(self.diagnosis()) {
+            self.heading(out, plan.heading)?;
+            paragraph(out, "  ", plan.text)?;
+            writeln!(out, "      {}", self.paint.on(Look::Command, plan.command))?;
         }
         Ok(())
     }
