@@ -213,17 +213,18 @@ impl<'a> Short<'a> {
             _ => format!("{runtime} ps -a --filter ancestor={image}"),
         };
         let mut remedies = vec![Remedy::command(RemedyKind::Look, "see the last ones", look)];
-        if let Some(name) = self.restarted().filter(|_| runtime == "docker") {
-            let name = shell_word(name);
+        let has_cli = matches!(runtime, "docker" | "podman");
+        if let Some(name) = self.restarted().filter(|_| has_cli) {
+            let whose = shell_word(&format!("{runtime}:{name}"));
             remedies.push(Remedy::command(
                 RemedyKind::Stop,
-                "end its restarts, and it",
-                format!("sudo docker update --restart=no {name} && sudo docker stop {name}"),
+                "end its restarts, and it; fix --undo takes it back",
+                format!("sudo sexton fix --container {whose} --apply"),
             ));
             remedies.push(Remedy::command(
                 RemedyKind::Look,
                 "see why it ends",
-                format!("docker logs --tail 50 {name}"),
+                format!("{runtime} logs --tail 50 {}", shell_word(name)),
             ));
         }
         remedies
@@ -399,7 +400,7 @@ mod tests {
             .find(|remedy| remedy.kind == RemedyKind::Stop);
         assert_eq!(
             stop.and_then(|stop| stop.command.as_deref()),
-            Some("sudo docker update --restart=no worker && sudo docker stop worker")
+            Some("sudo sexton fix --container docker:worker --apply")
         );
         assert_eq!(
             one.title,

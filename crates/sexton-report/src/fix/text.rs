@@ -9,7 +9,8 @@ use crate::text::{count, known, number, paragraph};
 /// Writes the plan.
 pub fn plan(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     match (plan.is_empty(), plan.dying) {
-        (true, 0) => writeln!(out, "There is nothing to fix.")?,
+        (true, 0) if plan.advice.is_empty() => writeln!(out, "There is nothing to fix.")?,
+        (true, 0) => writeln!(out, "Nothing is done here unless it is asked for by name.")?,
         (true, n) => writeln!(out, "Nothing that may be done here frees {}.", dying(n))?,
         (false, 0) => writeln!(out, "This would be done:")?,
         (false, n) => writeln!(out, "This would be done about {}:", dying(n))?,

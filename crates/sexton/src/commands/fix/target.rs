@@ -96,7 +96,8 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         true => Risks::default(),
         false => Risks::survey()?,
     };
-    for name in guilty {
+    // Of a template only instances run; its finding says what to type.
+    for name in guilty.into_iter().filter(|name| !name.contains("@.")) {
         // It may be gone since.
         let Some(unit) = Unit::look(name)? else {
             continue;
@@ -114,7 +115,10 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
                 command: Some(format!("sexton fix --unit {name} --how mask --apply")),
             });
         }
-        target.sources.push(Source::Unit(unit, how));
+        // A socket has no restarts, and one that fails for good may be how people log in.
+        if how == How::Mask || !name.ends_with(".socket") {
+            target.sources.push(Source::Unit(unit, how));
+        }
     }
     let advice = diagnosis.advice().map(|remedy| Advice {
         text: remedy.text.clone(),
