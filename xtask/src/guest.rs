@@ -14,8 +14,10 @@ pub(crate) mod mirror;
 pub(crate) mod parts;
 mod report;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
@@ -128,7 +130,7 @@ impl Cells {
     }
 }
 
-/// Boots the chosen cells one after another.
+/// Boots the chosen cells.
 pub(crate) fn test(cells: &Cells) -> Tally {
     let mut tally = Tally::default();
     let dir = workspace::target_dir().join("guest");
@@ -149,22 +151,57 @@ pub(crate) fn test(cells: &Cells) -> Tally {
             return tally;
         }
     };
+    let mut machines = VecDeque::new();
     for cell in cells {
         match prepare(cell, &store, &sexton, &dir) {
             Err(error) => tally.not_run.push(not_run(cell, &error)),
-            Ok(machine) => {
-                let mut judged = run(cell, &machine);
-                if judged.failed > 0 {
-                    println!("{}: once more", cell.name());
-                    judged = run(cell, &machine);
-                    let is_good = judged.failed == 0;
-                    judged.unsteady.extend(is_good.then(|| cell.name()));
-                }
-                tally.add(judged);
-            }
+            Ok(machine) => machines.push_back((cell, machine)),
         }
     }
+    for judged in run_all(machines) {
+        tally.add(judged);
+    }
     tally
+}
+
+/// An emulator keeps one core busy, and most machines have more.
+const AT_ONCE: usize = 2;
+
+/// Boots all of them, a few at a time.
+fn run_all(machines: VecDeque<(&Cell, Machine)>) -> Vec<Tally> {
+    let queue = Mutex::new(machines);
+    let next = || {
+        let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.pop_front()
+    };
+    let work = || std::iter::from_fn(next).map(|(cell, machine)| run_twice(cell, &machine));
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE)
+            .map(|_| scope.spawn(|| work().collect::<Vec<Tally>>()))
+            .collect();
+        let panicked = || {
+            let error = anyhow::anyhow!("somebody who judged a guest panicked");
+            vec![failed(Tally::default(), "guest", &error)]
+        };
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .flat_map(|tallies| tallies.unwrap_or_else(|_| panicked()))
+            .collect()
+    })
+}
+
+/// Boots it, and if not all was well once more.
+fn run_twice(cell: &Cell, machine: &Machine) -> Tally {
+    let first = run(cell, machine);
+    if first.failed == 0 {
+        return first;
+    }
+    println!("{}: once more", cell.name());
+    let mut again = run(cell, machine);
+    if again.failed == 0 {
+        again.unsteady.push(cell.name());
+    }
+    again
 }
 
 /// Boots it, and judges what comes of it.
@@ -203,7 +240,7 @@ fn prepare(cell: &Cell, store: &parts::Store, sexton: &Path, dir: &Path) -> Resu
         qemu: store.qemu()?,
         kernel: store.kernel(cell.kernel)?,
         initramfs,
-        disk: dir.join("disk.img"),
+        disk: dir.join(format!("disk-{}.img", cell.name())),
         logs,
         environment: expect::environment(cell),
     })
