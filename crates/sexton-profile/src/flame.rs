@@ -8,6 +8,7 @@ use sexton_model::stack::{CodeKind, FrameId, NameId, StackId, StackSample, Stack
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
 use crate::names::{self, Suffixes};
+use crate::tables::MAX_ENTRIES;
 use crate::walk::Walk;
 
 /// How much a stack was seen.
@@ -19,11 +20,21 @@ pub struct Count {
     pub weight: u64,
 }
 
+impl Count {
+    fn add(&mut self, weight: u64) {
+        self.samples += 1;
+        self.weight = self.weight.saturating_add(weight);
+    }
+}
+
 /// Counts stacks that a filter lets pass.
 #[derive(Debug)]
 pub struct StackCounts {
     matcher: Matcher,
-    counts: AHashMap<(NameId, StackId), Count>,
+    /// By the number of a stack: the first thread name it was seen with, and how much.
+    first: Vec<(NameId, Count)>,
+    /// What was seen with another name, or without a stack.
+    others: AHashMap<(NameId, StackId), Count>,
     total: Count,
     event: Option<NameId>,
 }
@@ -33,7 +44,8 @@ impl StackCounts {
     pub fn new(filter: Filter) -> Self {
         Self {
             matcher: Matcher::new(filter),
-            counts: AHashMap::new(),
+            first: Vec::new(),
+            others: AHashMap::new(),
             total: Count::default(),
             event: None,
         }
@@ -41,9 +53,32 @@ impl StackCounts {
 
     /// Each thread name and stack, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, StackId, Count)> {
-        self.counts
-            .iter()
-            .map(|((comm, stack), count)| (*comm, *stack, *count))
+        let numbers = (0..).map(StackId);
+        let first = numbers
+            .zip(&self.first)
+            .filter(|(_, first)| first.1.samples > 0);
+        let first = first.map(|(stack, (comm, count))| (*comm, stack, *count));
+        let others = self.others.iter();
+        first.chain(others.map(|((comm, stack), count)| (*comm, *stack, *count)))
+    }
+
+    /// The count of a stack. Most are seen with one thread name only, so that no hash is
+    /// needed to find it.
+    fn count_of(&mut self, comm: NameId, stack: StackId) -> &mut Count {
+        let at = stack.0 as usize;
+        if stack != StackId::EMPTY && at < MAX_ENTRIES {
+            if self.first.len() <= at {
+                self.first.resize(at + 1, (comm, Count::default()));
+            }
+            let first = &mut self.first[at];
+            if first.1.samples == 0 {
+                first.0 = comm;
+            }
+            if first.0 == comm {
+                return &mut self.first[at].1;
+            }
+        }
+        self.others.entry((comm, stack)).or_default()
     }
 
     /// All samples together.
@@ -63,11 +98,8 @@ impl Sink for StackCounts {
             return;
         }
         self.event.get_or_insert(sample.event);
-        let count = self.counts.entry((sample.comm, sample.stack)).or_default();
-        for count in [count, &mut self.total] {
-            count.samples += 1;
-            count.weight = count.weight.saturating_add(sample.weight);
-        }
+        self.count_of(sample.comm, sample.stack).add(sample.weight);
+        self.total.add(sample.weight);
     }
 
     fn wants_addresses(&self) -> bool {

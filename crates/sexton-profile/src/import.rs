@@ -17,6 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::RangeInclusive;
 
 use flate2::read::MultiGzDecoder;
+use sexton_model::moment::Moment;
 use sexton_model::stack::{StackSample, StackTables};
 
 use crate::symbols::Symbols;
@@ -38,6 +39,27 @@ pub trait Sink {
     /// at stacks either, readers of bundles leave these out, which is most of the work.
     fn wants_owners(&self) -> bool {
         true
+    }
+
+    /// Whether it is all the same to it when within a cell a sample was taken, its first
+    /// microsecond excepted: cells are this long, and begin at multiples of it. Then readers
+    /// of bundles may count samples instead of telling each.
+    fn takes_cells(&self, _cell_ns: u64) -> bool {
+        false
+    }
+
+    /// Takes samples that differ from this one in their times only: when, and how many.
+    fn samples(
+        &mut self,
+        like: &StackSample,
+        times: &mut dyn Iterator<Item = (Moment, u32)>,
+        tables: &StackTables,
+    ) {
+        for (at, n) in times {
+            for _ in 0..n {
+                self.sample(&StackSample { at, ..*like }, tables);
+            }
+        }
     }
 
     /// Hears when the recording begins, from readers that may leave out what is not within
@@ -211,18 +233,18 @@ impl<'a> Importer<'a> {
 
     /// Reads a file. Better than [`Self::read_stream`] because the names of a perf.data's
     /// events are at its end.
-    pub fn read_file<R: Read + Seek>(&mut self, mut file: R) -> Result<Report, ImportError> {
+    pub fn read_file<R: Read + Seek + Send>(&mut self, mut file: R) -> Result<Report, ImportError> {
         let features = perf_data::features_of_file(&mut file);
         file.seek(SeekFrom::Start(0)).map_err(ImportError::Read)?;
         self.read(Window::new(file), features)
     }
 
     /// Reads what comes through a pipe.
-    pub fn read_stream<R: Read>(&mut self, stream: R) -> Result<Report, ImportError> {
+    pub fn read_stream<R: Read + Send>(&mut self, stream: R) -> Result<Report, ImportError> {
         self.read(Window::new(stream), perf_data::Features::default())
     }
 
-    fn read<R: Read>(
+    fn read<R: Read + Send>(
         &mut self,
         mut window: Window<R>,
         features: perf_data::Features,
@@ -238,7 +260,7 @@ impl<'a> Importer<'a> {
         self.read_as(format, window, features)
     }
 
-    fn read_as<R: Read>(
+    fn read_as<R: Read + Send>(
         &mut self,
         format: Format,
         window: Window<R>,

@@ -42,6 +42,10 @@ pub trait Symbols {
     /// each place.
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function>;
 
+    /// Hears that places will be asked for soon, so that it can begin to read what it needs
+    /// for any of them.
+    fn prepare(&mut self) {}
+
     /// Where a symbol of the kernel is by these names. The kernel may have been loaded
     /// elsewhere when it was recorded: what lies between is taken from every address that
     /// is asked for.

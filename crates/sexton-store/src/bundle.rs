@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::ledger::Segment;
 use crate::meta::{Meta, Node};
 use crate::pack;
-use crate::stacks::{self, StackLog, StackSegment, StackStream, Tick};
+use crate::stacks::{self, StackLog, StackSegment, StackStream, Tick, TickCell};
 use crate::stream::{Stream, Wanted};
 use crate::wal::{self, Log};
 
@@ -168,6 +168,18 @@ impl Bundle {
         take: &mut dyn FnMut(&[Tick]),
     ) -> Vec<(Moment, Gap)> {
         stacks::visit_ticks(self, span_ns(window), take)
+    }
+
+    /// The same, counted: samples of one core within the same [`crate::CELL_NS`] of time come as one,
+    /// where a segment knows them so, and otherwise one by one. For questions to which it is
+    /// all the same when in such a cell a sample was taken, its first microsecond excepted;
+    /// the window must begin and end between two cells.
+    pub fn tick_cells(
+        &self,
+        window: Option<RangeInclusive<Moment>>,
+        take: &mut dyn FnMut(&[TickCell]),
+    ) -> Vec<(Moment, Gap)> {
+        stacks::visit_cells(self, span_ns(window), take)
     }
 
     /// Where the raw files are.

@@ -132,13 +132,18 @@ impl<'a> CheckedWriter<'a> {
         Ok(())
     }
 
+    /// Adds a text to the file's metadata.
+    pub(crate) fn note(&mut self, key: &str, text: String) {
+        let note = KeyValue::new(key.to_owned(), text);
+        self.writer.append_key_value_metadata(note);
+    }
+
     /// Ends the file.
     pub(crate) fn finish(mut self) -> Result<(), StoreError> {
         let text =
             serde_json::to_string(&self.checksums).expect("numbers can always be written as JSON");
         let text = format!("{:08x} {text}", crc32c(0, text.as_bytes()));
-        let checksums = KeyValue::new(CHECKSUMS.to_owned(), text);
-        self.writer.append_key_value_metadata(checksums);
+        self.note(CHECKSUMS, text);
         let done = self.writer.finish();
         done.map_err(|error| self.explain(error)).map(|_| ())
     }

@@ -43,7 +43,7 @@ pub use bundle::{Bundle, Dropped};
 pub use error::StoreError;
 pub use meta::{FORMAT, Limits, Node};
 pub use pack::{is_packed, pack, unpack};
-pub use stacks::{StackChunk, StackPiece, StackStream, Tick};
+pub use stacks::{CELL_NS, StackChunk, StackPiece, StackStream, Tick, TickCell};
 pub use stream::Stream;
 pub use writer::{Acknowledged, BundleWriter, Summary};
 

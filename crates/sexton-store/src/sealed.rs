@@ -114,6 +114,17 @@ impl Sealed {
         })
     }
 
+    /// A text of the file's metadata.
+    pub(crate) fn note(&self, key: &str) -> Option<&str> {
+        note(self.reader.metadata().file_metadata(), key)
+    }
+
+    /// How many rows it has.
+    pub(crate) fn n_rows(&self) -> u64 {
+        let groups = self.reader.metadata().row_groups().iter();
+        groups.map(|group| group.num_rows().unsigned_abs()).sum()
+    }
+
     /// The rows of one row group, by series.
     pub(crate) fn rows(&self, group: &Group) -> Result<Vec<Row>, Damage> {
         self.read(group, read_group)
@@ -268,12 +279,14 @@ fn groups(reader: &SerializedFileReader<File>) -> Result<Vec<Group>, Damage> {
     Ok(found)
 }
 
+fn note<'a>(footer: &'a FileMetaData, key: &str) -> Option<&'a str> {
+    let notes = footer.key_value_metadata()?;
+    let found = notes.iter().find(|note| note.key == key)?;
+    found.value.as_deref()
+}
+
 fn checked(footer: &FileMetaData) -> Result<Vec<Checked>, Damage> {
-    let text = footer
-        .key_value_metadata()
-        .and_then(|pairs| pairs.iter().find(|pair| pair.key == CHECKSUMS))
-        .and_then(|pair| pair.value.as_deref())
-        .ok_or_else(|| malformed("it has no checksums"))?;
+    let text = note(footer, CHECKSUMS).ok_or_else(|| malformed("it has no checksums"))?;
     let (crc, text) = text.split_once(' ').unwrap_or(("", text));
     if u32::from_str_radix(crc, 16) != Ok(crc32c(0, text.as_bytes())) {
         return Err(malformed("its checksums are damaged"));

@@ -9,8 +9,11 @@
 //!
 //! A segment has its own stacks and frames, so that dropping one costs no other; `segment`
 //! is a column of each table, to join by. The file of samples gets its name last, and
-//! loses it first: without it there is no segment.
+//! loses it first: without it there is no segment. Its footer also holds how many samples fell
+//! into each 20 ms of each core, for heat maps.
 
+mod base64;
+mod cells;
 mod intern;
 mod item;
 mod log;
@@ -30,11 +33,12 @@ use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
 use sexton_model::stack::{StackSample, StackTables};
 
+pub use cells::{CELL_NS, TickCell};
 pub(crate) use log::{FILE as LOG_FILE, StackLog};
 pub(crate) use names::{FOLDER, StackSegment, TABLES};
 pub use stream::StackStream;
 pub use ticks::Tick;
-pub(crate) use ticks::visit as visit_ticks;
+pub(crate) use ticks::{visit as visit_ticks, visit_cells};
 pub(crate) use writer::StackWriter;
 
 /// Samples that lie together, and what they refer to.

@@ -12,7 +12,7 @@ pub(crate) fn text(figures: &Figures, long: &Long) -> String {
     let n = figures.n_samples;
     let _ = writeln!(
         text,
-        "{n} samples: perf.data of {:.1} MiB, perf script text of {:.1} MiB. Ratios are of CPU time.\n",
+        "{n} samples: perf.data of {:.1} MiB, perf script text of {:.1} MiB. Ratios are of time, and behind it of CPU time.\n",
         mib(figures.data_bytes),
         mib(figures.text_bytes)
     );
@@ -61,17 +61,24 @@ fn ratios(figures: &Figures, long: &Long) -> Vec<Ratio> {
 }
 
 /// What one of these took.
+fn find<'a>(rows: &'a [Figure], who: &str) -> Option<&'a Figure> {
+    rows.iter().find(|figure| figure.who.starts_with(who))
+}
+
 fn cpu(rows: &[Figure], who: &str) -> f64 {
-    let found = rows.iter().find(|figure| figure.who.starts_with(who));
-    found.map_or(f64::NAN, |figure| figure.cpu.as_secs_f64())
+    find(rows, who).map_or(f64::NAN, |figure| figure.cpu.as_secs_f64())
+}
+
+/// How many times longer the first took than the second.
+fn ratio(rows: &[Figure], peer: &str, ours: &str) -> String {
+    let wall = |who| find(rows, who).map_or(f64::NAN, |figure| figure.wall.as_secs_f64());
+    let by_cpu = cpu(rows, peer) / cpu(rows, ours);
+    format!("{:.1} (CPU {by_cpu:.1})", wall(peer) / wall(ours))
 }
 
 fn of_files(figures: &Figures) -> Vec<Ratio> {
     let (data, text) = (&figures.of_data, &figures.of_text);
-    let script = |what, who, limit| {
-        let ratio = cpu(data, "perf script") / cpu(data, who);
-        (what, format!("{ratio:.1}"), limit)
-    };
+    let script = |what, who, limit| (what, ratio(data, "perf script", who), limit);
     let heatmap = "sexton profile heatmap";
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
     let (n, data_bytes, bundle_bytes) = (
@@ -79,7 +86,6 @@ fn of_files(figures: &Figures) -> Vec<Ratio> {
         figures.data_bytes as f64,
         figures.bundle_bytes as f64,
     );
-    let inferno = cpu(text, "inferno") / cpu(text, "sexton profile export");
     let mut rows = vec![
         script(
             "`perf script` / perf.data to heat map",
@@ -108,7 +114,7 @@ fn of_files(figures: &Figures) -> Vec<Ratio> {
         ),
         (
             "inferno / sexton, text to folded stacks",
-            format!("{inferno:.1}"),
+            ratio(text, "inferno", "sexton profile export"),
             "above 1",
         ),
         (
@@ -117,13 +123,23 @@ fn of_files(figures: &Figures) -> Vec<Ratio> {
             "",
         ),
     ];
-    let flamescope = cpu(text, "FlameScope") / cpu(text, heatmap);
-    if flamescope.is_finite() {
-        rows.push((
+    for (what, rows_of, peer, ours) in [
+        (
             "FlameScope / sexton, text to heat map",
-            format!("{flamescope:.1}"),
-            "",
-        ));
+            text,
+            "FlameScope",
+            heatmap,
+        ),
+        (
+            "samply / sexton, perf.data to pprof",
+            data,
+            "samply",
+            "sexton profile export (pprof)",
+        ),
+    ] {
+        if find(rows_of, peer).is_some() {
+            rows.push((what, ratio(rows_of, peer, ours), ""));
+        }
     }
     rows
 }
@@ -140,7 +156,7 @@ fn of_bundle(long: &Long) -> Vec<Ratio> {
         (
             "the same with the bundle in the page cache, ms",
             both(&long.cached),
-            "1000",
+            "100",
         ),
         (
             "the same again, from samples in memory, ms",

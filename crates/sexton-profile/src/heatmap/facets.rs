@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use ahash::AHashMap;
+use sexton_model::moment::Moment;
 use sexton_model::stack::{NameId, StackSample, StackTables};
 
 use super::{Grid, HeatMap, Shape};
@@ -227,6 +228,51 @@ impl Sink for Facets {
         }
     }
 
+    fn samples(
+        &mut self,
+        like: &StackSample,
+        times: &mut dyn Iterator<Item = (Moment, u32)>,
+        tables: &StackTables,
+    ) {
+        let mut times = times.peekable();
+        if let Some((first, _)) = times.peek() {
+            self.matcher.begin(first.as_ns());
+        }
+        let window = self.matcher.window_ns();
+        let is_wanted = self.matcher.accepts_owner(like, tables);
+        let (mut part, mut covered) = (None, None);
+        for (at, n) in times.map(|(at, n)| (at.as_ns(), n)) {
+            if !window.contains(&at) {
+                continue;
+            }
+            let (first, last) = covered.unwrap_or((at, at));
+            covered = Some((first.min(at), last.max(at)));
+            if is_wanted {
+                let part = *part.get_or_insert_with(|| self.part(like, tables));
+                self.maps[part].1.add_many(at, n);
+                self.n_samples += u64::from(n);
+            }
+        }
+        if let Some((first, last)) = covered {
+            self.cover(first);
+            self.cover(last);
+        }
+    }
+
+    /// Rows and window must begin and end between two cells.
+    fn takes_cells(&self, cell_ns: u64) -> bool {
+        let window = self.window_ns();
+        let ends_between = match window.end().checked_add(1) {
+            Some(end) => end.is_multiple_of(cell_ns),
+            None => true,
+        };
+        !self.wants_stacks()
+            && !self.wants_owners()
+            && self.shape.is_of_cells(cell_ns)
+            && window.start().is_multiple_of(cell_ns)
+            && ends_between
+    }
+
     fn wants_stacks(&self) -> bool {
         self.matcher.looks_at_stacks()
     }
@@ -241,5 +287,117 @@ impl Sink for Facets {
 
     fn window_ns(&self) -> RangeInclusive<u64> {
         self.matcher.window_ns()
+    }
+}
+
+#[cfg(test)]
+mod cell_tests {
+    use proptest::prelude::*;
+    use sexton_model::stack::{CoreState, StackId};
+
+    use super::*;
+    use crate::filter::{EventChoice, TimePoint};
+
+    const CELL: u64 = 20_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn facets(shape: Shape, (from, to): (Option<u64>, Option<u64>)) -> Facets {
+        let filter = Filter {
+            event: EventChoice::All,
+            from: from.map(TimePoint::Offset),
+            to: to.map(TimePoint::Offset),
+            ..Filter::default()
+        };
+        let mut facets = Facets::new(By::Core, shape, filter);
+        facets.begin(7 * SECOND);
+        facets
+    }
+
+    fn sample((at_ns, cpu, is_idle): (u64, u32, bool)) -> StackSample {
+        StackSample {
+            at: Moment::from_ns(at_ns),
+            cpu,
+            pid: 0,
+            tid: 0,
+            comm: NameId(0),
+            cgroup: None,
+            state: if is_idle {
+                CoreState::Idle
+            } else {
+                CoreState::Unknown
+            },
+            event: NameId(0),
+            weight: 1,
+            stack: StackId::EMPTY,
+        }
+    }
+
+    /// Another moment of the same cell; those of its first microsecond stay there.
+    fn elsewhere(at_ns: u64) -> u64 {
+        let start = at_ns / CELL * CELL;
+        if at_ns - start < 1000 {
+            start
+        } else {
+            start + CELL / 2
+        }
+    }
+
+    fn any_moment() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            2 => 7 * SECOND..80 * SECOND,
+            // Where floating point may round a moment into the cell before it.
+            1 => (350u64..4000, 0u64..2500).prop_map(|(cell, ns)| cell * CELL + ns),
+            1 => (350u64..4000, 1u64..2500).prop_map(|(cell, ns)| cell * CELL - ns),
+        ]
+    }
+
+    fn any_shape() -> impl Strategy<Value = Shape> {
+        let rows = prop::sample::select(vec![1usize, 2, 5, 7, 10, 25, 30, 50, 60, 100]);
+        let column = prop::sample::select(vec![CELL, SECOND, 2 * SECOND, 60 * SECOND]);
+        (rows, column).prop_map(|(rows, column_ns)| Shape { rows, column_ns })
+    }
+
+    proptest! {
+        #[test]
+        fn cells_make_the_same_picture_as_samples(
+            shape in any_shape(),
+            window in (prop::option::of(0u64..40), prop::option::of(1000u64..4000)),
+            samples in prop::collection::vec((any_moment(), 0u32..3, any::<bool>()), 1..60),
+        ) {
+            let window = (window.0.map(|n| n * CELL), window.1.map(|n| n * CELL));
+            let (mut exact, mut cells) = (facets(shape, window), facets(shape, window));
+            prop_assume!(cells.takes_cells(CELL));
+            let tables = StackTables::default();
+            for (at, cpu, is_idle) in samples {
+                for _ in 0..3 {
+                    exact.sample(&sample((at, cpu, is_idle)), &tables);
+                }
+                let mut times = [(Moment::from_ns(elsewhere(at)), 3)].into_iter();
+                cells.samples(&sample((0, cpu, is_idle)), &mut times, &tables);
+            }
+            prop_assert_eq!(cells.n_samples(), exact.n_samples());
+            prop_assert_eq!(cells.grids(), exact.grids());
+        }
+    }
+
+    #[test]
+    fn only_questions_in_whole_cells_take_them() {
+        let whole = (None, None);
+        let shape = |rows, column_ns| Shape { rows, column_ns };
+        for (expected, shape, window) in [
+            (true, Shape::default(), whole),
+            (true, shape(50, 60 * SECOND), whole),
+            (true, shape(60, 3600 * SECOND), whole),
+            (true, Shape::default(), (Some(SECOND), Some(9 * SECOND))),
+            (false, shape(100, SECOND), whole),
+            (false, shape(7, SECOND), whole),
+            (false, Shape::default(), (Some(SECOND + 1), None)),
+            (false, Shape::default(), (None, Some(SECOND + 1000))),
+        ] {
+            let facets = facets(shape, window);
+            assert_eq!(facets.takes_cells(CELL), expected, "{shape:?} {window:?}");
+        }
+        let by_process = Facets::new(By::Process, Shape::default(), Filter::default());
+        assert!(!by_process.takes_cells(CELL));
     }
 }

@@ -14,6 +14,22 @@ pub(crate) struct Window<R> {
     is_at_end: bool,
 }
 
+impl Window<io::Empty> {
+    /// Bytes that are all there.
+    pub(crate) fn whole(bytes: Vec<u8>) -> Self {
+        Self {
+            buffer: bytes,
+            is_at_end: true,
+            ..Self::new(io::empty())
+        }
+    }
+
+    /// These bytes again.
+    pub(crate) fn into_whole(self) -> Vec<u8> {
+        self.buffer
+    }
+}
+
 impl<R: Read> Window<R> {
     pub(crate) fn new(reader: R) -> Self {
         Self {
@@ -89,7 +105,7 @@ impl<R: Read> Window<R> {
     }
 
     /// The stream from its first unused byte on.
-    pub(crate) fn into_reader(self) -> impl Read {
+    pub(crate) fn into_reader(self) -> impl Read + use<R> {
         let mut unused = io::Cursor::new(self.buffer);
         unused.set_position(self.start as u64);
         unused.chain(self.reader)

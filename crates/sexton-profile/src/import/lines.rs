@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use super::bytes::Window;
 
@@ -33,11 +33,21 @@ impl From<io::Error> for NoLine {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(window: Window<R>) -> Self {
+        Self::after(window, 0)
+    }
+
+    /// Lines that so many others come before.
+    pub(crate) fn after(window: Window<R>, n_before: u64) -> Self {
         Self {
             window,
-            number: 0,
+            number: n_before,
             used: 0,
         }
+    }
+
+    /// What it reads from.
+    pub(crate) fn into_window(self) -> Window<R> {
+        self.window
     }
 
     /// The number of the last line, from 1.
@@ -76,11 +86,23 @@ impl<R: Read> Lines<R> {
     /// All that is there of the block of lines up to the next empty line, if that line is
     /// there too: the bytes without the empty line, and how many lines they are.
     ///
-    /// Only a short cut: `None` means to go on line by line.
-    pub(crate) fn rest_of_block(&mut self) -> Option<&[u8]> {
+    /// Only a short cut: `None` means to go on line by line, as when there may be a line of
+    /// blanks, which ends a block as well.
+    pub(crate) fn rest_of_block(&mut self) -> Option<(&[u8], u64)> {
         let rest = self.window.unused().get(self.used..)?;
+        if rest.first() == Some(&b'\n') {
+            return Some((&[], 0));
+        }
         let end = memchr::memmem::find(rest, b"\n\n")?;
-        rest.get(..=end)
+        let block = rest.get(..=end)?;
+        let mut n_lines = 0;
+        for end in memchr_iter(b'\n', block) {
+            if block[..end].last().is_some_and(u8::is_ascii_whitespace) {
+                return None;
+            }
+            n_lines += 1;
+        }
+        Some((block, n_lines))
     }
 
     /// Passes over such a block of `len` bytes and `n_lines` lines.

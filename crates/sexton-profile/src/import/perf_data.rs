@@ -6,14 +6,17 @@
 //! threads, memory maps, cgroups, build-ids, BPF programs, lost records.
 
 mod attr;
+mod chains;
 mod compressed;
 mod features;
+mod feed;
 mod fields;
 mod machine;
 mod maps;
 mod order;
 mod reader;
 mod sample;
+mod sorter;
 mod stacks;
 
 use std::io::Read;
@@ -54,7 +57,7 @@ mod kind {
 const MAX_PREFIX: u64 = 64 << 20;
 
 /// Reads a file or a stream that begins with perf's magic.
-pub(super) fn read<R: Read>(
+pub(super) fn read<R: Read + Send>(
     importer: &mut Importer<'_>,
     format: Format,
     mut window: Window<R>,
@@ -62,8 +65,8 @@ pub(super) fn read<R: Read>(
 ) -> Result<Report, ImportError> {
     if format == Format::PerfPipe {
         window.consume(16);
-        let reader = Reader::new(importer, Attrs::default(), Report::new(format), None);
-        return Ok(reader.run(window, features));
+        let reader = Reader::new(importer, Attrs::default(), Report::new(format));
+        return Ok(reader.run(window, features, None));
     }
     let header = window
         .up_to(features::HEADER_SIZE)
@@ -82,6 +85,6 @@ pub(super) fn read<R: Read>(
     // perf writes the size last: a zero means that it was killed before.
     let end = header.data.offset.saturating_add(header.data.size);
     let end = (header.data.size > 0).then_some(end);
-    let reader = Reader::new(importer, attrs, Report::new(format), end);
-    Ok(reader.run(window, features))
+    let reader = Reader::new(importer, attrs, Report::new(format));
+    Ok(reader.run(window, features, end))
 }

@@ -2,10 +2,13 @@
 //! then an empty line. Which fields an event line has differs; that it has a thread, a time
 //! and an event is enough.
 
+mod cutter;
 mod event;
 mod frame;
+mod threads;
 
 use std::io::Read;
+use std::thread;
 
 use ahash::AHashMap;
 use memchr::memchr_iter;
@@ -15,7 +18,7 @@ use sexton_model::text::escape;
 
 use super::bytes::Window;
 use super::lines::{Lines, NoLine};
-use super::{Format, Importer, Position, Report};
+use super::{Importer, Report, Sink};
 use crate::idle;
 use crate::tables::TableBuilder;
 use event::EventLine;
@@ -40,67 +43,108 @@ pub(super) fn is_likely(start: &[u8]) -> bool {
     lines.next().and_then(EventLine::parse).is_some()
 }
 
-/// Reads the text.
-pub(super) fn read<R: Read>(importer: &mut Importer<'_>, window: Window<R>) -> Report {
-    let mut report = Report::new(Format::PerfScript);
-    let mut lines = Lines::new(window);
-    let mut known = Known {
-        drops_addresses: !importer.sink.wants_addresses(),
-        ..Known::default()
+/// Reads the text, on all cores where it is long.
+pub(super) fn read<R: Read + Send>(importer: &mut Importer<'_>, window: Window<R>) -> Report {
+    let n_cores = thread::available_parallelism().map_or(1, usize::from);
+    let n_workers = if n_cores > 1 {
+        n_cores.min(threads::MAX_WORKERS)
+    } else {
+        0
     };
-    let mut latest = 0;
-    let mut n_strange = 0;
-    let failed = loop {
-        let line = match lines.next() {
-            Ok(line) => line,
-            Err(why) => break why,
-        };
-        if line.first() == Some(&b'#') || line.trim_ascii().is_empty() {
-            continue;
+    threads::read(
+        importer,
+        window.into_reader(),
+        n_workers,
+        cutter::PIECE_BYTES,
+    )
+}
+
+/// Makes samples of text.
+struct Parser {
+    known: Known,
+    wants_stacks: bool,
+    /// Lines in a row that are no event.
+    n_strange: u64,
+    /// The same before the first event.
+    n_strange_first: u64,
+    n_skipped: u64,
+}
+
+impl Parser {
+    fn new(sink: &dyn Sink) -> Self {
+        Self {
+            known: Known {
+                drops_addresses: !sink.wants_addresses(),
+                ..Known::default()
+            },
+            wants_stacks: sink.wants_stacks(),
+            n_strange: 0,
+            n_strange_first: 0,
+            n_skipped: 0,
         }
-        let Some(event) = EventLine::parse(line) else {
-            report.n_skipped += 1;
-            n_strange += 1;
-            if n_strange >= MAX_STRANGE_LINES {
-                let why = format!("{n_strange} lines without an event among them");
-                break NoLine::Failed(why);
-            }
-            continue;
-        };
-        n_strange = 0;
-        let mut sample = known.sample(&mut importer.tables, &event);
-        let single = event.stack_line.map(<[u8]>::to_vec);
-        let is_wanted =
-            importer.sink.wants_stacks() || memchr::memmem::find(event.comm, IDLE_THREAD).is_some();
-        let ended = match single {
-            Some(line) => {
-                sample.stack = known.single(&mut importer.tables, &line, &mut report);
-                Ok(())
-            }
-            None if !is_wanted => pass_over(&mut lines),
-            None => known
-                .stack(&mut importer.tables, &mut lines, &mut report)
-                .map(|stack| sample.stack = stack),
-        };
-        finish(&mut sample, &importer.tables);
-        report.n_unordered += u64::from(sample.at.as_ns() < latest);
-        latest = latest.max(sample.at.as_ns());
-        report.n_samples += 1;
-        importer.sink.sample(&sample, importer.tables.tables());
-        if let Err(why) = ended {
-            break why;
-        }
-    };
-    if let NoLine::Failed(why) = failed {
-        report.stop(Position::Line(lines.number().max(1)), why);
     }
-    report
+
+    /// Forgets what it counted: text begins that has nothing to do with the one before.
+    fn begin(&mut self) {
+        (self.n_strange, self.n_strange_first, self.n_skipped) = (0, 0, 0);
+    }
+
+    /// Hands over the samples of all lines, and says why there are no more.
+    fn parse<R: Read>(
+        &mut self,
+        lines: &mut Lines<R>,
+        tables: &mut TableBuilder,
+        take: &mut dyn FnMut(&StackSample, &TableBuilder),
+    ) -> NoLine {
+        let mut has_event = false;
+        loop {
+            let line = match lines.next() {
+                Ok(line) => line,
+                Err(why) => return why,
+            };
+            if line.first() == Some(&b'#') || line.trim_ascii().is_empty() {
+                continue;
+            }
+            let Some(event) = EventLine::parse(line) else {
+                self.n_skipped += 1;
+                self.n_strange += 1;
+                self.n_strange_first += u64::from(!has_event);
+                if self.n_strange >= MAX_STRANGE_LINES {
+                    let why = format!("{} lines without an event among them", self.n_strange);
+                    return NoLine::Failed(why);
+                }
+                continue;
+            };
+            self.n_strange = 0;
+            has_event = true;
+            let mut sample = self.known.sample(tables, &event);
+            let single = event.stack_line.map(<[u8]>::to_vec);
+            let is_wanted =
+                self.wants_stacks || memchr::memmem::find(event.comm, IDLE_THREAD).is_some();
+            let ended = match single {
+                Some(line) => {
+                    sample.stack = self.known.single(tables, &line, &mut self.n_skipped);
+                    Ok(())
+                }
+                None if !is_wanted => pass_over(lines),
+                None => self
+                    .known
+                    .stack(tables, lines, &mut self.n_skipped)
+                    .map(|stack| sample.stack = stack),
+            };
+            finish(&mut sample, tables);
+            take(&sample, tables);
+            if let Err(why) = ended {
+                return why;
+            }
+        }
+    }
 }
 
 /// Passes over a stack that nobody looks at.
 fn pass_over<R: Read>(lines: &mut Lines<R>) -> Result<(), NoLine> {
-    if let Some(block) = lines.rest_of_block() {
-        let (len, n_lines) = (block.len(), memchr_iter(b'\n', block).count() as u64);
+    if let Some((block, n_lines)) = lines.rest_of_block() {
+        let len = block.len();
         lines.pass(len, n_lines);
         return Ok(());
     }
@@ -148,7 +192,6 @@ struct Known {
 struct Block {
     text: Box<[u8]>,
     stack: StackId,
-    n_lines: u64,
     n_skipped: u64,
 }
 
@@ -180,9 +223,9 @@ impl Known {
     }
 
     /// The stack of a frame that is on the event's own line.
-    fn single(&mut self, tables: &mut TableBuilder, line: &[u8], report: &mut Report) -> StackId {
+    fn single(&mut self, tables: &mut TableBuilder, line: &[u8], n_skipped: &mut u64) -> StackId {
         self.chain.clear();
-        report.n_skipped += u64::from(!self.frame_line(tables, line));
+        *n_skipped += u64::from(!self.frame_line(tables, line));
         tables.stack(&self.chain)
     }
 
@@ -192,20 +235,21 @@ impl Known {
         &mut self,
         tables: &mut TableBuilder,
         lines: &mut Lines<R>,
-        report: &mut Report,
+        n_skipped: &mut u64,
     ) -> Result<StackId, NoLine> {
-        if let Some(block) = lines.rest_of_block().filter(|b| b.len() <= MAX_KNOWN_BLOCK) {
+        let block = lines.rest_of_block();
+        if let Some((block, n_lines)) = block.filter(|(b, _)| b.len() <= MAX_KNOWN_BLOCK) {
             let len = block.len();
-            let (stack, n_lines, n_skipped) = self.block(tables, block);
+            let (stack, n_strange) = self.block(tables, block);
             lines.pass(len, n_lines);
-            report.n_skipped += n_skipped;
+            *n_skipped += n_strange;
             return Ok(stack);
         }
         self.chain.clear();
         loop {
             match lines.next() {
                 Ok(line) if line.trim_ascii().is_empty() => break,
-                Ok(line) => report.n_skipped += u64::from(!self.frame_line(tables, line)),
+                Ok(line) => *n_skipped += u64::from(!self.frame_line(tables, line)),
                 Err(NoLine::End) => break,
                 Err(failed) => return Err(failed),
             }
@@ -213,8 +257,8 @@ impl Known {
         Ok(tables.stack(&self.chain))
     }
 
-    /// The stack of a whole block of lines, how many they are, and how many are strange.
-    fn block(&mut self, tables: &mut TableBuilder, text: &[u8]) -> (StackId, u64, u64) {
+    /// The stack of a whole block of lines, and how many of them are strange.
+    fn block(&mut self, tables: &mut TableBuilder, text: &[u8]) -> (StackId, u64) {
         let hash = self.hasher.hash_one(text);
         let slot = usize::try_from(hash % N_KNOWN_BLOCKS as u64).unwrap_or(0);
         if self.blocks.is_empty() {
@@ -223,13 +267,12 @@ impl Known {
         if let Some(Some(block)) = self.blocks.get(slot)
             && *block.text == *text
         {
-            return (block.stack, block.n_lines, block.n_skipped);
+            return (block.stack, block.n_skipped);
         }
         self.chain.clear();
-        let (mut n_lines, mut n_skipped, mut start) = (0, 0, 0);
+        let (mut n_skipped, mut start) = (0, 0);
         for end in memchr_iter(b'\n', text) {
             let line = &text[start..end];
-            n_lines += 1;
             start = end + 1;
             n_skipped += u64::from(!self.frame_line(tables, line));
         }
@@ -237,10 +280,9 @@ impl Known {
         self.blocks[slot] = Some(Block {
             text: text.into(),
             stack,
-            n_lines,
             n_skipped,
         });
-        (stack, n_lines, n_skipped)
+        (stack, n_skipped)
     }
 
     /// Adds the frames of a line to the chain; `false` when it is no such line.

@@ -19,7 +19,7 @@ impl Sink for Count {
 
 /// Reads a text that repeats itself so often; it is never in memory as a whole.
 fn repeated(text: &[u8], n: usize) -> (u64, [usize; 3]) {
-    let mut stream: Box<dyn Read> = Box::new(std::io::empty());
+    let mut stream: Box<dyn Read + Send> = Box::new(std::io::empty());
     for _ in 0..n {
         stream = Box::new(stream.chain(Cursor::new(text.to_vec())));
     }

@@ -10,6 +10,7 @@ use sexton_model::stack::{
     CodeKind, CoreState, Frame, NameId, StackId, StackNode, StackSample, StackTables,
 };
 
+use super::cells::{self, Cells};
 use super::log::StackLog;
 use super::names::{FOLDER, StackSegment, TABLES};
 use super::order::Order;
@@ -83,6 +84,7 @@ fn write_all(
     })?;
     write_file(ledger, dir, ("samples", &SAMPLES), |file| {
         let text = Texts::of(&log.tables);
+        let mut cells = Cells::default();
         for block in &log.blocks {
             let path = dir.join(FOLDER).join(super::log::FILE);
             let mut samples = log.samples(block).map_err(StoreError::io("read", &path))?;
@@ -92,6 +94,10 @@ fn write_all(
                 (block.from_ns, block.to_ns),
                 sample_columns(n, &samples, &text, &order),
             )?;
+            samples.iter().for_each(|sample| cells.add(sample));
+        }
+        if let Some(text) = cells.text() {
+            file.file.note(cells::KEY, text);
         }
         Ok(())
     })?;

@@ -1,5 +1,6 @@
 //! Samples of stacks come back as they were given, whatever happens to the writer.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use sexton_model::moment::Moment;
 use sexton_model::stack::{
     CodeKind, CoreState, Frame, FrameId, NameId, StackId, StackNode, StackSample, StackTables,
 };
-use sexton_store::{Bundle, Limits, StackPiece};
+use sexton_store::{Bundle, CELL_NS, Limits, StackPiece};
 
 use crate::support::*;
 
@@ -177,6 +178,77 @@ fn ticks_are_those_of_the_samples() {
         assert!(ticks.len() >= 1000);
         assert_eq!(ticks, whole);
     }
+}
+
+/// How many samples each cell has, as the samples say and as cells do; and how many pieces
+/// of information the cells were.
+fn counted(dir: &Path, window: Option<(u64, u64)>) -> ([BTreeMap<CellKey, u64>; 2], usize) {
+    let bundle = Bundle::open(dir).unwrap();
+    let key = |at_ns: u64, cpu: u32, is_idle: bool| {
+        let is_first = at_ns % CELL_NS < 1000;
+        (cpu, is_idle, at_ns / CELL_NS, is_first)
+    };
+    let (mut cells, mut samples) = (BTreeMap::new(), BTreeMap::new());
+    let mut n_cells = 0;
+    let gaps = bundle.tick_cells(window.map(|(from, to)| at(from)..=at(to)), &mut |piece| {
+        n_cells += piece.len();
+        for cell in piece {
+            let key = key(cell.at.as_ns(), cell.cpu, cell.is_idle);
+            *cells.entry(key).or_insert(0) += u64::from(cell.n);
+        }
+    });
+    assert_eq!(gaps, []);
+    let [_, whole] = both_ways(dir, window);
+    for (at_ns, cpu, state) in whole {
+        let key = key(at_ns, cpu, state == CoreState::Idle);
+        *samples.entry(key).or_insert(0) += 1;
+    }
+    ([cells, samples], n_cells)
+}
+
+/// Core, idle or not, which cell, and whether in its first microsecond.
+type CellKey = (u32, bool, u64, bool);
+
+#[test]
+fn cells_are_those_of_the_samples_with_and_without_their_table() {
+    let dir = tempfile::tempdir().unwrap();
+    // Ten times as many in the same time, so that a cell has several.
+    let (mut samples, tables) = busy_stacks(1, 80_000);
+    for sample in &mut samples {
+        sample.at = at(sample.at.as_ns() / 10);
+    }
+    let mut writer = create(dir.path(), limits(64 << 20), 0).unwrap();
+    for part in samples.chunks(4096) {
+        writer.append_stacks(part, &tables).unwrap();
+        writer.sync(part[0].at).unwrap();
+    }
+    let windows = [None, Some((100 * CELL_NS, 2000 * CELL_NS - 1))];
+    let check = |has_table: bool| {
+        for window in windows {
+            let ([cells, whole], n_cells) = counted(dir.path(), window);
+            let n: u64 = whole.values().sum();
+            assert!(n > 20_000);
+            assert_eq!(cells, whole);
+            assert_eq!((n_cells as u64) < n / 2, has_table, "{n_cells} of {n}");
+        }
+    };
+    check(false);
+    writer.finish(at(u64::MAX)).unwrap();
+    check(true);
+    // A table that is damaged is not believed.
+    for file in fs::read_dir(dir.path().join("stacks")).unwrap() {
+        let file = file.unwrap().path();
+        let mut bytes = fs::read(&file).unwrap();
+        let key = bytes.windows(12).position(|key| key == b"sexton.cells");
+        let is_of_samples = file.to_string_lossy().contains("/samples-");
+        assert_eq!(key.is_some(), is_of_samples);
+        if let Some(key) = key {
+            let at = key + 100;
+            bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+            fs::write(&file, bytes).unwrap();
+        }
+    }
+    check(false);
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl Attr {
 }
 
 /// All events of a recording, and which ids are whose.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Attrs {
     pub(super) list: Vec<Attr>,
     by_id: AHashMap<u64, usize>,
@@ -174,6 +174,22 @@ impl Attrs {
     /// Which event this id belongs to.
     pub(super) fn by_id(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
+    }
+
+    /// Which event a record belongs to. What perf wrote itself has no id: the first event's
+    /// layout holds.
+    pub(super) fn of_record(&self, kind: u32, body: &[u8]) -> usize {
+        if self.list.len() <= 1 {
+            return 0;
+        }
+        let (from_front, from_end) = self.id_places();
+        let word = if kind == super::kind::SAMPLE {
+            from_front
+        } else {
+            from_end.and_then(|n| (body.len() / 8).checked_sub(n))
+        };
+        let id = word.and_then(|word| Fields(body.get(word * 8..)?).u64());
+        id.and_then(|id| self.by_id(id)).unwrap_or(0)
     }
 
     /// Names the event that this id belongs to.

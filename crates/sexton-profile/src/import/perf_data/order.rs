@@ -36,6 +36,33 @@ pub(super) struct Due {
 }
 
 impl Due {
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+    }
+
+    /// Adds those that are due next; returns room that is no longer needed.
+    pub(super) fn append(&mut self, next: Self) -> Self {
+        if self.is_empty() {
+            return std::mem::replace(self, next);
+        }
+        for record in &next.records {
+            let end = record.at + record.len as usize;
+            let at = self.bytes.len();
+            self.bytes.extend_from_slice(&next.bytes[record.at..end]);
+            self.records.push(Waiting { at, ..*record });
+        }
+        next
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.records.iter().map(|record| {
             let end = record.at + record.len as usize;
@@ -97,8 +124,7 @@ impl Queue {
 
     /// Takes back what was delivered: the next ones need the room.
     pub(super) fn take_back(&mut self, mut due: Due) {
-        due.records.clear();
-        due.bytes.clear();
+        due.clear();
         self.spare = due;
     }
 }

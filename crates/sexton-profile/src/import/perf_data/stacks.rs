@@ -5,15 +5,13 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use sexton_model::stack::{CodeKind, Frame, FrameId, NameId, StackId};
 
+use super::chains::{Chain, Chains};
 use super::fields::Fields;
 use super::machine::{KERNEL_MODE, Machine, USER_MODE};
 use super::maps::Map;
 use super::sample::Sample;
 use crate::symbols::{Place, Symbols};
 use crate::tables::TableBuilder;
-
-/// Threads whose last stack is remembered.
-const N_RECENT: usize = 1024;
 
 /// Frames that are remembered by file and offset; then it starts anew.
 const MAX_KNOWN_FRAMES: usize = 1 << 20;
@@ -37,7 +35,9 @@ pub(super) struct Stacks {
     /// By file and offset; those of code made at run time also by process.
     user_frames: AHashMap<(NameId, u64, u32), FrameId>,
     near: Vec<Near>,
-    recent: Vec<Recent>,
+    chains: Chains,
+    /// Those of the callers of a sample, outermost first.
+    callers: Vec<Chain>,
     names: Names,
     addresses: Vec<(CodeKind, u64)>,
     /// What to add to an address of the kernel to find it in today's names.
@@ -72,17 +72,6 @@ impl Names {
             })
             .1
     }
-}
-
-/// The last stack of a thread: the next one mostly has the same callers.
-#[derive(Default)]
-struct Recent {
-    pid: u32,
-    tid: u32,
-    stamp: u32,
-    /// Outermost first.
-    addresses: Vec<(CodeKind, u64)>,
-    stacks: Vec<StackId>,
 }
 
 /// Whom to ask while a chain is turned.
@@ -124,26 +113,25 @@ impl Stacks {
         let mut addresses = std::mem::take(&mut self.addresses);
         chain(sample, mode, ip, &mut addresses);
         addresses.reverse();
-        if self.recent.is_empty() {
-            self.recent.resize_with(N_RECENT, Recent::default);
+        // In the kernel, whoever called it, addresses mean the same.
+        let is_users = addresses.iter().any(|(kind, _)| *kind != CodeKind::Kernel);
+        let mut chain = self.chains.begin(is_users.then_some((sample.pid, stamp)));
+        self.callers.clear();
+        for &(kind, address) in addresses.iter().take(addresses.len().saturating_sub(1)) {
+            chain = self.chains.add(chain, kind, address);
+            self.callers.push(chain);
         }
-        // Every core has an idle thread of the same number.
-        let slot = (sample.tid ^ sample.cpu.unwrap_or(0) << 8) as usize % N_RECENT;
-        let mut recent = std::mem::take(&mut self.recent[slot]);
-        let owner = (sample.pid, sample.tid, stamp);
-        let is_same = (recent.pid, recent.tid, recent.stamp) == owner;
-        let both = recent.addresses.iter().zip(&addresses);
-        let n_common = both.take_while(|(old, new)| is_same && old == new).count();
-        recent.stacks.truncate(n_common);
-        let mut stack = recent.stacks.last().copied().unwrap_or(StackId::EMPTY);
-        for &(kind, address) in &addresses[n_common..] {
+        let known = |n: usize| Some((n + 1, self.chains.get(self.callers[n])?));
+        let known = (0..self.callers.len()).rev().find_map(known);
+        let (n_known, mut stack) = known.unwrap_or((0, StackId::EMPTY));
+        for (at, &(kind, address)) in addresses.iter().enumerate().skip(n_known) {
             let frame = self.frame(from, (sample.pid, stamp), kind, address);
             stack = from.tables.push(stack, frame);
-            recent.stacks.push(stack);
+            if let Some(chain) = self.callers.get(at) {
+                self.chains.set(*chain, stack);
+            }
         }
-        (recent.pid, recent.tid, recent.stamp) = owner;
-        self.addresses = std::mem::replace(&mut recent.addresses, addresses);
-        self.recent[slot] = recent;
+        self.addresses = addresses;
         stack
     }
 
@@ -292,7 +280,7 @@ impl Stacks {
             is_jit: false,
         })?;
         let start = function.start.wrapping_sub(slide);
-        Some((from.tables.name(&function.name), start))
+        Some((self.names.number(from.tables, function.name), start))
     }
 }
 

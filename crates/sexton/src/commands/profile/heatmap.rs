@@ -3,10 +3,11 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use sexton_profile::busiest::Busiest;
 use sexton_profile::filter::Filter;
 use sexton_profile::heatmap::facets::{By, Facets};
-use sexton_profile::heatmap::{Grid, Mark, Shape, html, png, svg, term};
+use sexton_profile::heatmap::{Grid, GridJson, Mark, Shape, html, png, svg, term};
 
 use super::input::{self, Inputs};
 use super::{marks, output};
@@ -19,6 +20,14 @@ const HEIGHT: usize = 25;
 
 /// How many busy windows are listed.
 const N_WINDOWS: usize = 10;
+
+/// The answer for other programs.
+#[derive(Serialize)]
+struct HeatmapJson<'a> {
+    maps: Vec<GridJson<'a>>,
+    marks: &'a [Mark],
+    schema: &'static str,
+}
 
 /// Draws heat maps, or lists the busiest windows.
 pub fn run(args: &HeatmapArgs) -> Result<Exit> {
@@ -77,15 +86,21 @@ fn write(
         HeatmapFormat::Json => {
             let maps = grids.iter().map(|(name, grid)| {
                 let mut map = grid.json();
-                map["name"] = name.as_str().into();
+                map.name = Some(name);
                 map
             });
-            let json = serde_json::json!({
-                "schema": "sexton.heatmap/1",
-                "maps": maps.collect::<Vec<_>>(),
-                "marks": marks,
-            });
-            writeln!(out, "{json}")?;
+            let json = HeatmapJson {
+                maps: maps.collect(),
+                marks,
+                schema: "sexton.heatmap/1",
+            };
+            // Two bytes for most cells, and there may be millions of them.
+            let n_cells = |grid: &Grid| grid.columns.len() * (grid.shape.rows + 1);
+            let n_cells: usize = grids.iter().map(|(_, grid)| n_cells(grid)).sum();
+            let mut text = Vec::with_capacity(n_cells * 2 + 4096);
+            serde_json::to_writer(&mut text, &json)?;
+            out.write_all(&text)?;
+            writeln!(out)?;
         }
         HeatmapFormat::Text => {
             let is_terminal = args.output.is_none() && io::stdout().is_terminal();

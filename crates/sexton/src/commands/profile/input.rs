@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
-use sexton_model::stack::{NameId, StackId, StackSample, StackTables};
+use sexton_model::stack::{CoreState, NameId, StackId, StackSample, StackTables};
 use sexton_model::text::escape;
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::import::{Importer, Report, Sink};
 use sexton_profile::merge::Merger;
 use sexton_profile::symbols::{NoSymbols, Symbols};
-use sexton_store::{Bundle, StackPiece};
+use sexton_store::{Bundle, CELL_NS, StackPiece};
 
 use super::progress::Counted;
 use super::symbols::FileSymbols;
@@ -160,7 +160,7 @@ fn read_files(files: &[PathBuf], args: &SymbolArgs, sink: &mut dyn Sink) -> Resu
 
 fn read_file(importer: &mut Importer<'_>, file: &Path) -> Result<Report> {
     if file == Path::new("-") {
-        let stdin = Counted::new(io::stdin().lock(), "stdin", None);
+        let stdin = Counted::new(io::stdin(), "stdin", None);
         return Ok(importer.read_stream(stdin)?);
     }
     let opened = File::open(file)?;
@@ -220,6 +220,8 @@ fn read_bundle(folder: &Path, sink: &mut dyn Sink) -> Result<Answer> {
     let window = Moment::from_ns(*window.start())..=Moment::from_ns(*window.end());
     let gaps = if sink.wants_stacks() || sink.wants_owners() {
         read_samples(&bundle, window, sink, &mut answer)
+    } else if sink.takes_cells(CELL_NS) {
+        read_cells(&bundle, window, sink, &mut answer)
     } else {
         read_ticks(&bundle, window, sink, &mut answer)
     };
@@ -263,20 +265,49 @@ fn read_ticks(
     let gaps = bundle.ticks(Some(window), &mut |ticks| {
         answer.n_samples += ticks.len() as u64;
         for tick in ticks {
-            let sample = StackSample {
-                at: tick.at,
-                cpu: tick.cpu,
-                pid: 0,
-                tid: 0,
-                comm: NameId(0),
-                cgroup: None,
-                state: tick.state,
-                event: NameId(0),
-                weight: 1,
-                stack: StackId::EMPTY,
-            };
+            let sample = without_owner(tick.at, tick.cpu, tick.state);
             sink.sample(&sample, &tables);
         }
     });
     gaps.into_iter().map(|(_, gap)| gap).collect()
+}
+
+/// For those of them that ask in whole cells of time.
+fn read_cells(
+    bundle: &Bundle,
+    window: RangeInclusive<Moment>,
+    sink: &mut dyn Sink,
+    answer: &mut Answer,
+) -> Vec<Gap> {
+    let tables = StackTables::default();
+    let gaps = bundle.tick_cells(Some(window), &mut |cells| {
+        for alike in cells.chunk_by(|a, b| (a.cpu, a.is_idle) == (b.cpu, b.is_idle)) {
+            let state = if alike[0].is_idle {
+                CoreState::Idle
+            } else {
+                CoreState::Unknown
+            };
+            answer.n_samples += alike.iter().map(|cell| u64::from(cell.n)).sum::<u64>();
+            let sample = without_owner(alike[0].at, alike[0].cpu, state);
+            let mut times = alike.iter().map(|cell| (cell.at, cell.n));
+            sink.samples(&sample, &mut times, &tables);
+        }
+    });
+    gaps.into_iter().map(|(_, gap)| gap).collect()
+}
+
+/// A sample of which nobody asks who ran.
+fn without_owner(at: Moment, cpu: u32, state: CoreState) -> StackSample {
+    StackSample {
+        at,
+        cpu,
+        pid: 0,
+        tid: 0,
+        comm: NameId(0),
+        cgroup: None,
+        state,
+        event: NameId(0),
+        weight: 1,
+        stack: StackId::EMPTY,
+    }
 }

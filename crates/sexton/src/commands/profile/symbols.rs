@@ -4,19 +4,20 @@
 //! The names of files come from the recording, and are not trusted: only regular files are
 //! opened, and a file whose build-id is another one than the recording's is not used.
 
-use std::collections::HashMap;
 use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 
+use ahash::AHashMap;
 use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use sexton_model::text::escape;
 use sexton_profile::symbols::demangle::demangle;
-use sexton_profile::symbols::elf::ElfSymbols;
+use sexton_profile::symbols::elf::{ElfSymbols, build_id_of_notes};
 use sexton_profile::symbols::kallsyms::Kallsyms;
 use sexton_profile::symbols::{AddressMap, Function, Place, Symbols, perf_map};
 
@@ -30,12 +31,56 @@ pub struct FileSymbols {
     symfs: PathBuf,
     home: Option<PathBuf>,
     kallsyms_file: Option<PathBuf>,
-    kallsyms: Option<Kallsyms>,
-    kernel_build_id: Option<Vec<u8>>,
+    kernel: Option<Kernel>,
+    /// The thread that reads them, once it is known that they will be asked for.
+    coming: Option<JoinHandle<Kernel>>,
     /// By path; a path may have held several builds.
-    modules: HashMap<String, Vec<Module>>,
-    jit: HashMap<u32, Option<AddressMap>>,
+    modules: AHashMap<String, Vec<Module>>,
+    jit: AHashMap<u32, Option<AddressMap>>,
     has_told_of_kernel: bool,
+}
+
+/// What is known of the kernel.
+struct Kernel {
+    file: PathBuf,
+    kallsyms: Kallsyms,
+    build_id: Option<Vec<u8>>,
+    /// Names of functions by where they begin.
+    names: AHashMap<u64, Arc<str>>,
+}
+
+impl Kernel {
+    /// Reads the file that was named, or what this kernel says.
+    fn load(named: Option<PathBuf>) -> Self {
+        let is_ours = named.is_none();
+        let file = named.unwrap_or_else(|| PathBuf::from("/proc/kallsyms"));
+        let notes = is_ours.then(|| std::fs::read("/sys/kernel/notes").ok());
+        let build_id = notes.flatten().and_then(|notes| build_id_of_notes(&notes));
+        Self {
+            kallsyms: Kallsyms::parse(&read_text(&file).unwrap_or_default()),
+            file,
+            build_id,
+            names: AHashMap::new(),
+        }
+    }
+
+    /// Whether the recording says that it is of another kernel than the names.
+    fn is_other(&self, place: &Place<'_>) -> bool {
+        let is_of_modules = !place.module.is_empty() && !place.module.starts_with("[kernel");
+        match (&self.build_id, place.build_id) {
+            (Some(ours), Some(theirs)) if !is_of_modules => ours != theirs,
+            _ => false,
+        }
+    }
+
+    fn find(&mut self, address: u64) -> Option<Function> {
+        let found = self.kallsyms.find(address)?;
+        let name = self.names.entry(found.start);
+        Some(Function {
+            name: Arc::clone(name.or_insert_with(|| found.name().into())),
+            start: found.start,
+        })
+    }
 }
 
 /// One build of a file.
@@ -43,7 +88,7 @@ struct Module {
     build_id: Option<Vec<u8>>,
     elf: Option<ElfSymbols>,
     /// Names of functions by where they begin: many places are in one.
-    names: HashMap<u64, Arc<str>>,
+    names: AHashMap<u64, Arc<str>>,
 }
 
 impl FileSymbols {
@@ -56,62 +101,47 @@ impl FileSymbols {
             symfs: args.symfs.clone().unwrap_or_else(|| PathBuf::from("/")),
             home: env::home_dir(),
             kallsyms_file: args.kallsyms.clone(),
-            kallsyms: None,
-            kernel_build_id: None,
-            modules: HashMap::new(),
-            jit: HashMap::new(),
+            kernel: None,
+            coming: None,
+            modules: AHashMap::new(),
+            jit: AHashMap::new(),
             has_told_of_kernel: false,
         })
     }
 
-    fn kernel(&mut self, place: &Place<'_>) -> Option<Function> {
-        if self.kallsyms.is_none() {
-            self.load_kallsyms();
+    fn kernel_function(&mut self, place: &Place<'_>) -> Option<Function> {
+        let has_told = self.has_told_of_kernel;
+        let kernel = self.kernel();
+        if !kernel.is_other(place) {
+            return kernel.find(place.address);
         }
-        if self.is_other_kernel(place) {
-            if !self.has_told_of_kernel {
-                self.has_told_of_kernel = true;
-                eprintln!(
-                    "sexton: it was recorded on another kernel than this machine's; \
-                     --kallsyms FILE gives names to its functions"
-                );
-            }
-            return None;
-        }
-        let found = self.kallsyms.as_ref()?.find(place.address)?;
-        Some(Function {
-            name: found.name().into(),
-            start: found.start,
-        })
-    }
-
-    fn load_kallsyms(&mut self) {
-        let file = self.kallsyms_file.clone();
-        let file = file.unwrap_or_else(|| PathBuf::from("/proc/kallsyms"));
-        let kallsyms = Kallsyms::parse(&read_text(&file).unwrap_or_default());
-        if kallsyms.is_empty() {
-            self.has_told_of_kernel = true;
+        if !has_told {
             eprintln!(
-                "sexton: {} hides addresses, so the kernel's functions have no names; as root they have",
-                file.display()
+                "sexton: it was recorded on another kernel than this machine's; \
+                 --kallsyms FILE gives names to its functions"
             );
         }
-        self.kallsyms = Some(kallsyms);
-        self.kernel_build_id = self
-            .kallsyms_file
-            .is_none()
-            .then(|| std::fs::read("/sys/kernel/notes").ok())
-            .flatten()
-            .and_then(|notes| sexton_profile::symbols::elf::build_id_of_notes(&notes));
+        self.has_told_of_kernel = true;
+        None
     }
 
-    /// Whether the recording says that it is of another kernel than the names.
-    fn is_other_kernel(&self, place: &Place<'_>) -> bool {
-        let is_of_modules = !place.module.is_empty() && !place.module.starts_with("[kernel");
-        match (&self.kernel_build_id, place.build_id) {
-            (Some(ours), Some(theirs)) if !is_of_modules => ours != theirs,
-            _ => false,
+    /// What is known of the kernel; read when it is asked for, if not before.
+    fn kernel(&mut self) -> &mut Kernel {
+        if self.kernel.is_none() {
+            let coming = self.coming.take().map(JoinHandle::join);
+            let file = self.kallsyms_file.clone();
+            let kernel = coming.and_then(Result::ok);
+            let kernel = kernel.unwrap_or_else(|| Kernel::load(file));
+            if kernel.kallsyms.is_empty() {
+                self.has_told_of_kernel = true;
+                eprintln!(
+                    "sexton: {} hides addresses, so the kernel's functions have no names; as root they have",
+                    kernel.file.display()
+                );
+            }
+            self.kernel = Some(kernel);
         }
+        self.kernel.as_mut().expect("it was just read")
     }
 
     fn user(&mut self, place: &Place<'_>) -> Option<Function> {
@@ -137,7 +167,7 @@ impl FileSymbols {
         let module = Module {
             build_id: place.build_id.map(<[u8]>::to_vec),
             elf: self.load(place.module, place.build_id),
-            names: HashMap::new(),
+            names: AHashMap::new(),
         };
         let builds = self.modules.entry(place.module.to_owned()).or_default();
         builds.push(module);
@@ -201,7 +231,7 @@ impl FileSymbols {
 impl Symbols for FileSymbols {
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
         if place.is_kernel {
-            self.kernel(place)
+            self.kernel_function(place)
         } else if place.is_jit {
             self.jit(place)
         } else {
@@ -209,11 +239,16 @@ impl Symbols for FileSymbols {
         }
     }
 
-    fn kernel_symbol(&mut self, name: &str) -> Option<u64> {
-        if self.kallsyms.is_none() {
-            self.load_kallsyms();
+    fn prepare(&mut self) {
+        if self.kernel.is_none() && self.coming.is_none() {
+            let file = self.kallsyms_file.clone();
+            let named = thread::Builder::new().name("kallsyms".into());
+            self.coming = named.spawn(|| Kernel::load(file)).ok();
         }
-        self.kallsyms.as_ref()?.address_of(name)
+    }
+
+    fn kernel_symbol(&mut self, name: &str) -> Option<u64> {
+        self.kernel().kallsyms.address_of(name)
     }
 }
 
