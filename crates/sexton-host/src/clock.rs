@@ -16,6 +16,11 @@ pub fn awake_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
+/// Processor time of this thread so far, the kernel's part included.
+pub fn thread_cpu_time() -> Duration {
+    Duration::from_nanos(read_ns(ClockId::ThreadCPUTime))
+}
+
 fn read_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

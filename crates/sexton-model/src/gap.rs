@@ -14,7 +14,7 @@ pub enum Why {
     Unsupported,
     /// It was there but made no sense.
     Malformed,
-    /// So many of them were lost.
+    /// So many of them were lost; 0 where nobody can say how many.
     Lost(u64),
     /// It took longer than it may.
     Overrun,
@@ -29,6 +29,7 @@ impl fmt::Display for Why {
             Self::Vanished => f.write_str("vanished"),
             Self::Unsupported => f.write_str("unsupported"),
             Self::Malformed => f.write_str("malformed"),
+            Self::Lost(0) => f.write_str("lost"),
             Self::Lost(n) => write!(f, "lost {n}"),
             Self::Overrun => f.write_str("overrun"),
             Self::Bug => f.write_str("bug in sexton"),
@@ -65,5 +66,16 @@ impl Gap {
     pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_number_is_not_shown_as_zero() {
+        assert_eq!(Why::Lost(7).to_string(), "lost 7");
+        assert_eq!(Why::Lost(0).to_string(), "lost");
     }
 }

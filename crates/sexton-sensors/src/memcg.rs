@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sexton_host::cgroup::MemoryHierarchy;
-use sexton_host::{Host, HostError, machine, runtimes};
+use sexton_host::{Host, HostError, clock, machine, runtimes};
 use sexton_model::census::{Census, Hierarchy, Look, Method};
 use sexton_model::fact::memcg as fact;
 use sexton_model::gap::{Gap, Why};
@@ -64,6 +64,16 @@ const FIRST: u32 = 4;
 /// How often one is taken in the long run: it costs some microseconds for each cgroup, and
 /// what looks at all of them has no place in a steady tick.
 const EVERY: Duration = Duration::from_secs(300);
+
+/// The part of a core that censuses may take in the long run: one in so many.
+///
+/// Chosen: a census of a node without dying cgroups takes 85 ms, most of it to load the
+/// program, so that `EVERY` is just this. One of more cgroups comes less often instead of
+/// costing more: `cgroups` goes on counting those that come and go meanwhile.
+const SHARE: u32 = 3_500;
+
+/// The longest pause, whatever a census costs: growth must be told from something.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
 /// The longest a census may take. Seventy thousand take a fifth of a second.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -248,10 +258,18 @@ impl Sensor for Memcg {
         if out.now() < self.next {
             return;
         }
+        let began = clock::thread_cpu_time();
+        self.take(host, out);
         self.n_taken = self.n_taken.saturating_add(1);
         if self.n_taken >= FIRST {
-            self.next = out.now().after(EVERY);
+            let cost = clock::thread_cpu_time().saturating_sub(began);
+            self.next = out.now().after(pause_after(cost));
         }
+    }
+}
+
+impl Memcg {
+    fn take(&self, host: &Host, out: &mut Sink) {
         let node = Subject::node();
         let first_ns = reads::time_the_root(host, &node, out);
         let census = match census(host, CensusOptions::default()) {
@@ -278,6 +296,30 @@ impl Sensor for Memcg {
     }
 }
 
+/// How long to wait after a census that took this much processor time.
+fn pause_after(cost: Duration) -> Duration {
+    cost.saturating_mul(SHARE).clamp(EVERY, LONGEST_PAUSE)
+}
+
 pub(crate) fn page_bytes() -> u64 {
     machine::page_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_census_that_costs_more_comes_less_often() {
+        let check = |cost_ms: u64, seconds: u64| {
+            let pause = pause_after(Duration::from_millis(cost_ms));
+            assert_eq!(pause, Duration::from_secs(seconds), "{cost_ms} ms");
+        };
+        check(0, 300);
+        check(85, 300);
+        // Ten thousand dying cgroups, then seventy thousand.
+        check(130, 455);
+        check(400, 1400);
+        check(20_000, 3600);
+    }
 }

@@ -169,6 +169,7 @@ pub(crate) fn parse_why(text: &str) -> Why {
         Why::Vanished,
         Why::Unsupported,
         Why::Malformed,
+        Why::Lost(0),
         Why::Overrun,
         Why::Bug,
     ];

@@ -22,7 +22,7 @@ use crate::columns::Column;
 use crate::crc::crc32c;
 use crate::row::{Kind, Known, Row, Said, Series, parse_why};
 use crate::seal::GAP_SENSOR;
-use crate::thrift::Struct;
+use crate::thrift::{FILE_META_DATA, PAGE_HEADER, Struct};
 
 /// More than a writer puts into a row group, by far.
 const MAX_ROWS: i64 = 1 << 20;
@@ -200,7 +200,7 @@ fn check_footer(file: &File) -> Result<(), Damage> {
     let start = start.ok_or_else(|| malformed("its footer is longer than it can be"))?;
     let mut footer = vec![0; usize::try_from(bytes).map_err(malformed)?];
     file.read_exact_at(&mut footer, start)?;
-    match Struct::read(&footer) {
+    match Struct::read(&footer, FILE_META_DATA) {
         Some(_) => Ok(()),
         None => Err(malformed("its footer makes no sense")),
     }
@@ -222,7 +222,7 @@ fn check_pages(group: &RowGroupMetaData, bytes: &[u8], start: u64) -> Result<(),
             .and_then(|(first, length)| bytes.get(first..)?.get(..length))
             .ok_or_else(bad)?;
         while !pages.is_empty() {
-            let header = Struct::read(pages).ok_or_else(bad)?;
+            let header = Struct::read(pages, PAGE_HEADER).ok_or_else(bad)?;
             let size = |field| {
                 header
                     .number(field)

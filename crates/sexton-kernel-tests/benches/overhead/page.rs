@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::recorder::{Cost, Figures, N_DYING, N_ROUNDS, Row, WARM_UP};
+use crate::recorder::{Figures, Growth, N_DYING, N_ROUNDS, Row, WARM_UP};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/benchmarks.md");
 const BEGIN: &str = "<!-- overhead: begin -->\n";
@@ -31,42 +31,41 @@ pub(crate) fn section(figures: &Figures) -> String {
     text
 }
 
-/// CPU time in all.
-fn whole(cost: Cost) -> f64 {
-    cost.cpu_percent + cost.bpf_percent
-}
-
 fn ratios(ours: &Row, peers: &[Row]) -> String {
     let mut text = String::from("| what | measured | limit |\n| --- | ---: | ---: |\n");
-    let worst = whole(ours.quiet).max(whole(ours.dying));
+    let worst = ours.quiet.whole_percent().max(ours.dying.whole_percent());
     let rss = ours.quiet.rss_mib.max(ours.dying.rss_mib);
-    let growth = whole(ours.dying) / whole(ours.quiet);
     let checks = [
         (
             "CPU of `sexton record`, BPF included, % of a core".to_owned(),
             worst,
             CPU_LIMIT_PERCENT,
+            String::new(),
         ),
         (
             "memory of `sexton record`, MiB".to_owned(),
             rss,
             RSS_LIMIT_MIB,
+            String::new(),
         ),
         (
             format!("its CPU with {N_DYING} dying / with none"),
-            growth,
+            ours.growth.median,
             GROWTH_LIMIT,
+            format!(", {}", spread(ours.growth)),
         ),
     ];
-    for (what, value, limit) in checks {
-        let over = if value > limit { " (over)" } else { "" };
+    for (what, value, limit, spread) in checks {
+        // What is shown is what is judged.
+        let is_over = (value * 100.0).round() / 100.0 > limit;
+        let over = if is_over { " (over)" } else { "" };
         line(
             &mut text,
-            format_args!("| {what} | {value:.2}{over} | {limit} |"),
+            format_args!("| {what} | {value:.2}{spread}{over} | {limit} |"),
         );
     }
     for peer in peers {
-        let cpu = whole(ours.quiet) / whole(peer.quiet);
+        let cpu = ours.quiet.whole_percent() / peer.quiet.whole_percent();
         let rss = ours.quiet.rss_mib / peer.quiet.rss_mib;
         line(
             &mut text,
@@ -82,8 +81,8 @@ fn ratios(ours: &Row, peers: &[Row]) -> String {
 
 fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "| recorder | CPU % | of it BPF | MiB | CPU %, {N_DYING} dying | of it BPF | MiB | first {} s |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+        "| recorder | CPU % | of it BPF | MiB | CPU %, {N_DYING} dying | of it BPF | MiB | with / without | first {} s |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         WARM_UP.as_secs()
     );
     for row in rows {
@@ -94,16 +93,27 @@ fn table(rows: &[Row]) -> String {
             } else {
                 "not counted".into()
             };
-            let _ = write!(cells, " {:.2} | {bpf} | {:.1} |", whole(cost), cost.rss_mib);
+            let _ = write!(
+                cells,
+                " {:.2} | {bpf} | {:.1} |",
+                cost.whole_percent(),
+                cost.rss_mib
+            );
         }
         let start_up = row.start_up.as_secs_f64();
-        let name = row.name;
+        let (name, growth) = (row.name, row.growth.median);
+        let spread = spread(row.growth);
         line(
             &mut text,
-            format_args!("| {name} |{cells} {start_up:.2} s |"),
+            format_args!("| {name} |{cells} {growth:.2}, {spread} | {start_up:.2} s |"),
         );
     }
     text
+}
+
+/// The least and the most of all rounds.
+fn spread(growth: Growth) -> String {
+    format!("{:.2} to {:.2}", growth.least, growth.most)
 }
 
 /// Puts the section in place of the old one.

@@ -11,7 +11,13 @@ use sexton_model::record::Sink;
 use sexton_sensors::{SENSORS, SensorSpec};
 
 /// Sensors that are measured on the live node, and how often they are polled for it.
-const LIVE: [(&str, u32); 3] = [("cores", 5000), ("pressure", 1000), ("host", 200)];
+const LIVE: [(&str, u32); 5] = [
+    ("cores", 5000),
+    ("pressure", 1000),
+    ("host", 200),
+    ("klog", 5000),
+    ("nics", 500),
+];
 
 /// Cores of the node that is only a folder.
 const MANY_CORES: u64 = 96;

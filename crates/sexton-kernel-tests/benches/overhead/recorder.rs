@@ -23,7 +23,11 @@ pub(crate) const WARM_UP: Duration = Duration::from_secs(40);
 const SETTLE: Duration = Duration::from_secs(6);
 
 /// Measured so often without and with dying cgroups, in turns; medians are told.
-pub(crate) const N_ROUNDS: usize = 3;
+pub(crate) const N_ROUNDS: usize = 4;
+
+/// Our next census after those of the warm-up. It takes as long as all else does in half a
+/// minute, so a round that it falls into says nothing: all have to be over by then.
+const NEXT_CENSUS: Duration = Duration::from_secs(325);
 
 /// How the names of our programs in the kernel begin.
 const PROGRAMS: [&str; 5] = ["cgroups_", "exits_", "memcg_", "napi_", "runq_"];
@@ -43,6 +47,16 @@ pub(crate) struct Row {
     /// On the node as it is, and with dying cgroups.
     pub(crate) quiet: Cost,
     pub(crate) dying: Cost,
+    /// Its CPU time with dying cgroups over that without.
+    pub(crate) growth: Growth,
+}
+
+/// A ratio that was taken once each round.
+#[derive(Clone, Copy)]
+pub(crate) struct Growth {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
 }
 
 /// What it cost.
@@ -53,6 +67,13 @@ pub(crate) struct Cost {
     /// Of one core, in programs that it put into the kernel. Only ours are counted.
     pub(crate) bpf_percent: f64,
     pub(crate) rss_mib: f64,
+}
+
+impl Cost {
+    /// CPU time in all.
+    pub(crate) fn whole_percent(self) -> f64 {
+        self.cpu_percent + self.bpf_percent
+    }
 }
 
 pub(crate) fn measure(window: Duration) -> Result<Figures> {
@@ -72,22 +93,24 @@ pub(crate) fn measure(window: Duration) -> Result<Figures> {
 
 fn measure_in(folder: &std::path::Path, window: Duration) -> Result<Vec<Row>> {
     let counting = Counting::start().context("the kernel does not count what BPF costs")?;
+    let began = Instant::now();
     let recorders = peers::start_all(folder)?;
     thread::sleep(WARM_UP);
     let start_up = recorders.iter().map(Recorder::cpu);
     let start_up = start_up.collect::<Result<Vec<_>>>()?;
     let (mut quiet, mut dying) = (Vec::new(), Vec::new());
     for round in 1..=N_ROUNDS {
-        eprintln!("round {round}: measuring the node as it is, for {window:?}");
-        quiet.push(costs(&recorders, &counting, window)?);
-        let nursery = Nursery::new("overhead")?;
-        let leak = nursery.leak(LEAKER, "dead", N_DYING, Pin::OwnFile)?;
-        thread::sleep(SETTLE);
-        eprintln!("round {round}: measuring with {N_DYING} dying cgroups, for {window:?}");
-        dying.push(costs(&recorders, &counting, window)?);
-        drop(leak);
-        drop(nursery);
-        thread::sleep(SETTLE);
+        // Each comes first as often as the other: what drifts favours neither.
+        for with_dying in [round % 2 == 0, round % 2 != 0] {
+            let what = if with_dying { "dying" } else { "freed" };
+            eprintln!("round {round}: {N_DYING} cgroups {what}, for {window:?}");
+            let costs = costs_beside(with_dying, || costs(&recorders, &counting, window))?;
+            let place = if with_dying { &mut dying } else { &mut quiet };
+            place.push(costs);
+        }
+    }
+    if began.elapsed() > NEXT_CENSUS {
+        eprintln!("a later census is in these figures: take shorter --seconds");
     }
     let rows = recorders.iter().zip(start_up).enumerate();
     Ok(rows
@@ -96,22 +119,57 @@ fn measure_in(folder: &std::path::Path, window: Duration) -> Result<Vec<Row>> {
             start_up,
             quiet: median(&quiet, nth),
             dying: median(&dying, nth),
+            growth: growth(&quiet, &dying, nth),
         })
         .collect())
 }
 
+/// Measures beside dying cgroups, or after as many were made and freed. So both have seen the
+/// same births and deaths, and differ in nothing but what the kernel still holds.
+fn costs_beside(with_dying: bool, costs: impl FnOnce() -> Result<Vec<Cost>>) -> Result<Vec<Cost>> {
+    let nursery = Nursery::new("overhead")?;
+    // Files on a disk would be written back while we measure, which is work of the node.
+    let leak = nursery.leak(LEAKER, "dead", N_DYING, Pin::Tmpfs)?;
+    if with_dying {
+        thread::sleep(SETTLE);
+        return costs();
+    }
+    drop(leak);
+    drop(nursery);
+    thread::sleep(SETTLE);
+    costs()
+}
+
+/// How the CPU time of one recorder grew in each round.
+fn growth(quiet: &[Vec<Cost>], dying: &[Vec<Cost>], nth: usize) -> Growth {
+    let rounds = quiet.iter().zip(dying);
+    let ratio = |(quiet, dying): (&Vec<Cost>, &Vec<Cost>)| {
+        dying[nth].whole_percent() / quiet[nth].whole_percent()
+    };
+    let ratios: Vec<f64> = rounds.map(ratio).collect();
+    Growth {
+        least: ratios.iter().copied().fold(f64::INFINITY, f64::min),
+        most: ratios.iter().copied().fold(0.0, f64::max),
+        median: middle(ratios),
+    }
+}
+
 /// What one recorder cost in the middle one of several rounds.
 fn median(rounds: &[Vec<Cost>], nth: usize) -> Cost {
-    let middle = |value: fn(&Cost) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(|costs| value(&costs[nth])).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+    let of =
+        |value: fn(&Cost) -> f64| middle(rounds.iter().map(|costs| value(&costs[nth])).collect());
     Cost {
-        cpu_percent: middle(|cost| cost.cpu_percent),
-        bpf_percent: middle(|cost| cost.bpf_percent),
-        rss_mib: middle(|cost| cost.rss_mib),
+        cpu_percent: of(|cost| cost.cpu_percent),
+        bpf_percent: of(|cost| cost.bpf_percent),
+        rss_mib: of(|cost| cost.rss_mib),
     }
+}
+
+/// Of an even number, half way between the two in the middle.
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (values[(n - 1) / 2] + values[n / 2]) / 2.0
 }
 
 /// What each costs from now on.

@@ -206,14 +206,17 @@ fn find_log(path: &Path) -> Result<(bool, Option<Log>), StoreError> {
 /// Says that nothing was recorded for a time.
 fn pause(last: Moment, now: Moment, killed: bool, n_torn: u64) -> Record {
     let (from, to) = (last.as_ns(), now.as_ns());
+    let nothing = format!(
+        "nothing was recorded for {:.1} s, from {from} to {to} ns after boot",
+        now.since(last).as_secs_f64()
+    );
     let gap = if killed {
         let text = format!(
-            "the recorder was killed: what it saw from {from} to {to} ns after boot and had not yet written is lost"
+            "the recorder was killed: what it saw last and had not yet written is lost, and {nothing}"
         );
         Gap::new(SENSOR, Why::Lost(n_torn), text)
     } else {
-        let text = format!("nothing was recorded from {from} to {to} ns after boot");
-        Gap::new(SENSOR, Why::Vanished, text)
+        Gap::new(SENSOR, Why::Vanished, nothing)
     };
     store_gap(last, gap)
 }

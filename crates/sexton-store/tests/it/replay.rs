@@ -95,7 +95,7 @@ fn a_bundle_is_continued_and_the_pause_is_a_gap() {
     assert_eq!(when, at(10_000));
     assert_eq!(
         gap.text,
-        "nothing was recorded from 10000 to 50000 ns after boot"
+        "nothing was recorded for 0.0 s, from 10000 to 50000 ns after boot"
     );
 }
 
