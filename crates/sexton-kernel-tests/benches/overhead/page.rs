@@ -49,7 +49,7 @@ fn ratios(ours: &Row, peers: &[Row]) -> String {
             String::new(),
         ),
         (
-            format!("its CPU with {N_DYING} dying / with none"),
+            format!("CPU time of its threads with {N_DYING} dying / with none"),
             ours.growth.median,
             GROWTH_LIMIT,
             format!(", {}", spread(ours.growth)),
@@ -64,6 +64,15 @@ fn ratios(ours: &Row, peers: &[Row]) -> String {
             format_args!("| {what} | {value:.2}{spread}{over} | {limit} |"),
         );
     }
+    let (run, runs) = (ours.run_growth, ours.dying.bpf_runs_per_sec);
+    line(
+        &mut text,
+        format_args!(
+            "| the same of one run of its BPF programs, {runs:.0} a second | {:.2}, {} | |",
+            run.median,
+            spread(run)
+        ),
+    );
     for peer in peers {
         let cpu = ours.quiet.whole_percent() / peer.quiet.whole_percent();
         let rss = ours.quiet.rss_mib / peer.quiet.rss_mib;

@@ -47,8 +47,11 @@ pub(crate) struct Row {
     /// On the node as it is, and with dying cgroups.
     pub(crate) quiet: Cost,
     pub(crate) dying: Cost,
-    /// Its CPU time with dying cgroups over that without.
+    /// The CPU time of its own threads with dying cgroups over that without.
     pub(crate) growth: Growth,
+    /// The same of one run of its programs in the kernel. How often they run is up to the
+    /// node's other tasks, so that the time of all runs says nothing of dying cgroups.
+    pub(crate) run_growth: Growth,
 }
 
 /// A ratio that was taken once each round.
@@ -66,6 +69,7 @@ pub(crate) struct Cost {
     pub(crate) cpu_percent: f64,
     /// Of one core, in programs that it put into the kernel. Only ours are counted.
     pub(crate) bpf_percent: f64,
+    pub(crate) bpf_runs_per_sec: f64,
     pub(crate) rss_mib: f64,
 }
 
@@ -73,6 +77,10 @@ impl Cost {
     /// CPU time in all.
     pub(crate) fn whole_percent(self) -> f64 {
         self.cpu_percent + self.bpf_percent
+    }
+
+    fn bpf_percent_per_run(&self) -> f64 {
+        self.bpf_percent / self.bpf_runs_per_sec
     }
 }
 
@@ -119,7 +127,8 @@ fn measure_in(folder: &std::path::Path, window: Duration) -> Result<Vec<Row>> {
             start_up,
             quiet: median(&quiet, nth),
             dying: median(&dying, nth),
-            growth: growth(&quiet, &dying, nth),
+            growth: growth(&quiet, &dying, |costs| costs[nth].cpu_percent),
+            run_growth: growth(&quiet, &dying, |costs| costs[nth].bpf_percent_per_run()),
         })
         .collect())
 }
@@ -140,13 +149,10 @@ fn costs_beside(with_dying: bool, costs: impl FnOnce() -> Result<Vec<Cost>>) -> 
     costs()
 }
 
-/// How the CPU time of one recorder grew in each round.
-fn growth(quiet: &[Vec<Cost>], dying: &[Vec<Cost>], nth: usize) -> Growth {
+/// How something of one recorder grew in each round.
+fn growth(quiet: &[Vec<Cost>], dying: &[Vec<Cost>], of: impl Fn(&[Cost]) -> f64) -> Growth {
     let rounds = quiet.iter().zip(dying);
-    let ratio = |(quiet, dying): (&Vec<Cost>, &Vec<Cost>)| {
-        dying[nth].whole_percent() / quiet[nth].whole_percent()
-    };
-    let ratios: Vec<f64> = rounds.map(ratio).collect();
+    let ratios: Vec<f64> = rounds.map(|(quiet, dying)| of(dying) / of(quiet)).collect();
     Growth {
         least: ratios.iter().copied().fold(f64::INFINITY, f64::min),
         most: ratios.iter().copied().fold(0.0, f64::max),
@@ -161,6 +167,7 @@ fn median(rounds: &[Vec<Cost>], nth: usize) -> Cost {
     Cost {
         cpu_percent: of(|cost| cost.cpu_percent),
         bpf_percent: of(|cost| cost.bpf_percent),
+        bpf_runs_per_sec: of(|cost| cost.bpf_runs_per_sec),
         rss_mib: of(|cost| cost.rss_mib),
     }
 }
@@ -176,23 +183,28 @@ fn middle(mut values: Vec<f64>) -> f64 {
 fn costs(recorders: &[Recorder], counting: &Counting, window: Duration) -> Result<Vec<Cost>> {
     let cpu = |recorder: &Recorder| recorder.cpu();
     let before = recorders.iter().map(cpu).collect::<Result<Vec<_>>>()?;
-    let (bpf_before, began) = (bpf_time(counting), Instant::now());
+    let ((bpf_before, runs_before), began) = (bpf_time(counting), Instant::now());
     thread::sleep(window);
     let took = began.elapsed();
     let percent = |time: Duration| 100.0 * time.as_secs_f64() / took.as_secs_f64();
-    let bpf = bpf_time(counting).saturating_sub(bpf_before);
+    let (bpf, runs) = bpf_time(counting);
+    let (bpf, runs) = (bpf.saturating_sub(bpf_before), runs - runs_before);
     let cost = |(nth, (recorder, before)): (usize, (&Recorder, Duration))| {
         Ok(Cost {
             cpu_percent: percent(recorder.cpu()?.saturating_sub(before)),
             // Ours is the first.
             bpf_percent: if nth == 0 { percent(bpf) } else { 0.0 },
+            bpf_runs_per_sec: runs as f64 / took.as_secs_f64(),
             rss_mib: recorder.rss_mib()?,
         })
     };
     recorders.iter().zip(before).enumerate().map(cost).collect()
 }
 
-fn bpf_time(counting: &Counting) -> Duration {
+/// Time and number of all runs of our programs so far.
+fn bpf_time(counting: &Counting) -> (Duration, u64) {
     let costs = PROGRAMS.iter().flat_map(|prefix| counting.costs(prefix));
-    costs.map(|(_, cost)| cost.time).sum()
+    costs.fold((Duration::ZERO, 0), |(time, n), (_, cost)| {
+        (time + cost.time, n + cost.n_runs)
+    })
 }
