@@ -123,25 +123,32 @@ fn of_files(figures: &Figures) -> Vec<Ratio> {
             "",
         ),
     ];
-    for (what, rows_of, peer, ours) in [
+    rows.extend(of_peers(figures));
+    rows
+}
+
+/// Those who are not on every machine.
+fn of_peers(figures: &Figures) -> Vec<Ratio> {
+    let (data, text) = (&figures.of_data, &figures.of_text);
+    let peers = [
         (
             "FlameScope / sexton, text to heat map",
             text,
-            "FlameScope",
-            heatmap,
+            ["FlameScope", "sexton profile heatmap"],
         ),
         (
             "samply / sexton, perf.data to pprof",
             data,
-            "samply",
-            "sexton profile export (pprof)",
+            ["samply", "sexton profile export (pprof)"],
         ),
-    ] {
-        if find(rows_of, peer).is_some() {
-            rows.push((what, ratio(rows_of, peer, ours), ""));
-        }
-    }
-    rows
+    ];
+    let was_run = |rows: &[Figure], [peer, _]: [&str; 2]| find(rows, peer).is_some();
+    let peers = peers
+        .into_iter()
+        .filter(|(_, rows, who)| was_run(rows, *who));
+    peers
+        .map(|(what, rows, [peer, ours])| (what, ratio(rows, peer, ours), ""))
+        .collect()
 }
 
 fn of_bundle(long: &Long) -> Vec<Ratio> {

@@ -103,7 +103,10 @@ mod tests {
             .fold(start, |chain, &(kind, at)| chains.add(chain, kind, at))
     }
 
-    fn any_chain() -> impl Strategy<Value = (Option<(u32, u32)>, Vec<(CodeKind, u64)>)> {
+    /// Its owner, and its addresses.
+    type Any = (Option<(u32, u32)>, Vec<(CodeKind, u64)>);
+
+    fn any_chain() -> impl Strategy<Value = Any> {
         let kind = prop::sample::select(vec![CodeKind::Kernel, CodeKind::User, CodeKind::Unknown]);
         let owner = prop::option::of((0u32..3, 0u32..3));
         (owner, prop::collection::vec((kind, 0u64..4), 0..5))
