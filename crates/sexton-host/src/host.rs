@@ -1,4 +1,4 @@
-use std::io;
+use std::io::{self, BufRead as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::HostError;
@@ -88,6 +88,23 @@ impl Host {
     /// The content of a file that is text; what is not UTF-8 is replaced.
     pub fn read_text(&self, path: impl AsRef<Path>) -> Result<String, HostError> {
         Ok(String::from_utf8_lossy(&self.read(path)?).into_owned())
+    }
+
+    /// Hands over a text line by line, without holding all of it.
+    pub fn each_line(
+        &self,
+        path: impl AsRef<Path>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), HostError> {
+        let path = path.as_ref();
+        let failed = |source| unread(path, READ_LIMIT_BYTES, source);
+        let mut text = self.root.open(path, READ_LIMIT_BYTES).map_err(failed)?;
+        let mut line = Vec::new();
+        while text.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            each(line.strip_suffix(b"\n").unwrap_or(&line));
+            line.clear();
+        }
+        Ok(())
     }
 
     /// The entries of a directory, by name.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +72,11 @@ pub trait Root: Send + Sync {
         *content = self.read(path, limit_bytes)?;
         Ok(())
     }
+    /// The content of a file, to be read piece by piece and at most `limit_bytes` of it. For
+    /// large files of which little is kept.
+    fn open(&self, path: &Path, limit_bytes: u64) -> io::Result<Box<dyn BufRead>> {
+        Ok(Box::new(io::Cursor::new(self.read(path, limit_bytes)?)))
+    }
     /// The entries of a directory, in no order.
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
     /// Where a symbolic link points to.
@@ -100,6 +105,9 @@ pub trait Root: Send + Sync {
     fn is_live(&self) -> bool;
 }
 
+/// So much of a file is read at once where it is read piece by piece.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// The running system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LiveRoot;
@@ -111,6 +119,11 @@ impl Root for LiveRoot {
 
     fn read_into(&self, path: &Path, limit_bytes: u64, content: &mut Vec<u8>) -> io::Result<()> {
         read_up_to_into(fs::File::open(path)?, limit_bytes, content)
+    }
+
+    fn open(&self, path: &Path, limit_bytes: u64) -> io::Result<Box<dyn BufRead>> {
+        let file = fs::File::open(path)?.take(limit_bytes);
+        Ok(Box::new(BufReader::with_capacity(PIECE_BYTES, file)))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {

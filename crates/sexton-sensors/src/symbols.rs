@@ -32,8 +32,10 @@ impl Symbols {
         unknown.dedup();
         if !unknown.is_empty()
             && let Ok(path) = host.proc("kallsyms")
-            && let Ok(table) = host.read_text(path)
+            && let Ok(table) = host.read(path)
         {
+            // Megabytes: no copy is made of them.
+            let table = String::from_utf8_lossy(&table);
             self.known.extend(find(&table, &unknown));
         }
         let frames = addresses.iter().rev().map(|address| {

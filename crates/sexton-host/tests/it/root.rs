@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sexton_host::{HostError, READ_LIMIT_BYTES};
+use sexton_host::{Host, HostError, READ_LIMIT_BYTES};
 use sexton_testkit::TempTree;
 
 use crate::open;
@@ -54,4 +54,30 @@ fn what_is_no_file_is_not_read() {
     host.read("/directory").expect_err("it is a directory");
     host.list(Path::new("/proc/self/mountinfo"))
         .expect_err("it is a file");
+}
+
+#[test]
+fn lines_are_handed_over_as_they_are() {
+    let lines = |host: &Host, path: &str| {
+        let mut lines: Vec<Vec<u8>> = Vec::new();
+        host.each_line(path, |line| lines.push(line.to_vec()))
+            .expect("it can be read");
+        lines
+    };
+    let tree = TempTree::node("")
+        .file("/text", "one\n\ntwo \nlast")
+        .file("/empty", "");
+    let host = open(tree.path());
+    let text: [&[u8]; 4] = [b"one", b"", b"two ", b"last"];
+    assert_eq!(lines(&host, "/text"), text);
+    assert!(lines(&host, "/empty").is_empty());
+    host.each_line("/none", |_| ())
+        .expect_err("it is not there");
+    // The running system is read piece by piece.
+    let live = Host::live().expect("a mount table");
+    let version = live.read("/proc/version").expect("every kernel has it");
+    assert_eq!(
+        lines(&live, "/proc/version").join(&b'\n'),
+        version.trim_ascii_end()
+    );
 }

@@ -332,7 +332,9 @@ fn all_pages_are_looked_at_on_request() {
     };
     let (sample, sampled) = seen(false);
     assert!(sampled && sample < 400, "{sample} pages");
-    assert_eq!(seen(true), (400, false));
+    // The kernel may have taken a page or two meanwhile.
+    let (pages, sampled) = seen(true);
+    assert!(!sampled && (390..=400).contains(&pages), "{pages} pages");
 }
 
 #[test]

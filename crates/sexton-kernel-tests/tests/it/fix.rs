@@ -119,7 +119,8 @@ fn a_plan_changes_nothing() {
     let before = plan["before"].as_u64().expect("a count");
     assert!((21..=23).contains(&before), "{plan:#}");
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(plan["plan"][0]["predicted"], before);
+    let predicted = plan["plan"][0]["predicted"].as_u64().expect("a count");
+    assert!((21..=before).contains(&predicted), "{plan:#}");
     assert!(n_dying(&nursery, "z-") >= 21);
 }
 

@@ -131,11 +131,12 @@ fn a_starved_ksoftirqd_is_timed() {
         panic!("{starved:?}");
     };
     assert_eq!(&*starved.subject.name, "1");
-    assert_eq!(starved.detail("holder_comm"), Some("core_hog"));
     let served = ours(watching.of(&fact::NAPI_SERVED));
     let [served] = &served[..] else {
         panic!("{served:?}");
     };
+    // Halfway another may have had the core for longer, while it waited for the flood.
+    assert_eq!(served.detail("holder_comm"), Some("core_hog"));
     let ratio = waited_ns(served) / HOLD.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{served:?}");
 }

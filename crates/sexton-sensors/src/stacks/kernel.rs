@@ -1,10 +1,11 @@
 //! Names of kernel addresses, from a table that is read once and kept small.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_host::Host;
+use sexton_host::{Host, HostError};
 use sexton_model::moment::Moment;
 use sexton_model::stack::CodeKind;
 use sexton_model::text::escape;
@@ -66,9 +67,9 @@ impl Kernel {
             self.read_at = Some(now);
             self.known.clear();
             if let Ok(path) = host.proc("kallsyms")
-                && let Ok(text) = host.read(path)
+                && let Ok(table) = Table::read(host, &path)
             {
-                self.table = Table::parse(&text);
+                self.table = table;
             }
             found = self.table.find(address);
         }
@@ -122,36 +123,39 @@ struct Function<'a> {
 }
 
 impl Table {
-    fn parse(table: &[u8]) -> Self {
-        let mut found = Self::default();
-        for line in table.split(|byte| *byte == b'\n') {
-            let Ok(line) = std::str::from_utf8(line) else {
-                continue;
-            };
-            let mut fields = line.splitn(3, ' ');
-            let (Some(start), Some(kind), Some(name)) =
-                (fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            // Where addresses are hidden, they read as zero.
-            let start = u64::from_str_radix(start, 16).unwrap_or(0);
-            if start == 0 || !matches!(kind, "t" | "T" | "w" | "W") {
-                continue;
-            }
-            let Ok(at) = u32::try_from(found.text.len()) else {
-                break;
-            };
-            found.starts.push((start, at));
-            found.text.push_str(name);
-            found.text.push('\n');
+    /// Reads it line by line: the whole is twice as large as what is kept of it.
+    fn read(host: &Host, path: &Path) -> Result<Self, HostError> {
+        let mut table = Self::default();
+        host.each_line(path, |line| table.add(line))?;
+        table.finish();
+        Ok(table)
+    }
+
+    /// Takes a line; what is none, or of no function, is passed over.
+    fn add(&mut self, line: &[u8]) {
+        let line = std::str::from_utf8(line).unwrap_or_default();
+        let mut fields = line.splitn(3, ' ');
+        let (Some(start), Some(kind), Some(name)) = (fields.next(), fields.next(), fields.next())
+        else {
+            return;
+        };
+        // Where addresses are hidden, they read as zero.
+        let start = u64::from_str_radix(start, 16).unwrap_or(0);
+        let is_code = start != 0 && matches!(kind, "t" | "T" | "w" | "W");
+        let at = u32::try_from(self.text.len()).ok();
+        if let Some(at) = at.filter(|_| is_code) {
+            self.starts.push((start, at));
+            self.text.push_str(name);
+            self.text.push('\n');
         }
+    }
+
+    fn finish(&mut self) {
         // Of several names for one address the first stays first.
-        found.starts.sort_by_key(|(start, _)| *start);
-        found.starts.dedup_by_key(|(start, _)| *start);
-        found.starts.shrink_to_fit();
-        found.text.shrink_to_fit();
-        found
+        self.starts.sort_by_key(|(start, _)| *start);
+        self.starts.dedup_by_key(|(start, _)| *start);
+        self.starts.shrink_to_fit();
+        self.text.shrink_to_fit();
     }
 
     fn find(&self, address: u64) -> Option<Function<'_>> {
@@ -177,9 +181,17 @@ mod tests {
     const TABLE: &[u8] = b"00000100 T early\n00900000 t late\t[ena]\n00000200 T middle\n\
         00000200 T alias\n00000210 d data\nx\n\xff\xff\n00000000 T hidden\n";
 
+    fn parse(text: &[u8]) -> Table {
+        let mut table = Table::default();
+        let lines = text.split(|byte| *byte == b'\n');
+        lines.for_each(|line| table.add(line));
+        table.finish();
+        table
+    }
+
     #[track_caller]
     fn check(address: u64, expected: Option<(&str, Option<&str>, u64)>) {
-        let table = Table::parse(TABLE);
+        let table = parse(TABLE);
         let found = table.find(address);
         let found = found.map(|found| (found.name, found.module, found.start));
         assert_eq!(found, expected);
@@ -197,10 +209,6 @@ mod tests {
 
     #[test]
     fn a_hidden_table_is_empty() {
-        assert!(
-            Table::parse(b"00000000 T a\n00000000 T b\n")
-                .starts
-                .is_empty()
-        );
+        assert!(parse(b"00000000 T a\n00000000 T b\n").starts.is_empty());
     }
 }
