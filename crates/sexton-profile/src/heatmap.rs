@@ -280,6 +280,39 @@ pub struct GridJson<'a> {
     values: &'a [Box<[u32]>],
 }
 
+impl GridJson<'_> {
+    /// Writes it, as serde would and several times faster: counts are mostly one digit.
+    pub fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let head = GridJson {
+            values: &[],
+            ..self.clone()
+        };
+        serde_json::to_writer(&mut *out, &head)?;
+        // The values come last, and there were none.
+        out.truncate(out.len().saturating_sub(b"]}".len()));
+        for (i, column) in self.values.iter().enumerate() {
+            out.extend_from_slice(if i == 0 { b"[" } else { b",[" });
+            counts(out, column);
+            out.push(b']');
+        }
+        out.extend_from_slice(b"]}");
+        Ok(())
+    }
+}
+
+/// Numbers with commas between them.
+fn counts(out: &mut Vec<u8>, counts: &[u32]) {
+    for (i, count) in counts.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        match u8::try_from(*count) {
+            Ok(digit @ 0..=9) => out.push(b'0' + digit),
+            _ => out.extend_from_slice(count.to_string().as_bytes()),
+        }
+    }
+}
+
 /// How hot a cell is, from 0 to 255, so that one sample among thousands can still be seen.
 pub(crate) fn heat(count: u32, max: u32) -> u8 {
     if count == 0 || max == 0 {
@@ -327,6 +360,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_written_as_serde_would(
+            columns in prop::collection::vec(prop::collection::vec(0u32..300, 0..5), 0..5),
+            name in prop::option::of(".*"),
+        ) {
+            let grid = Grid {
+                shape: Shape::default(),
+                start_ns: 7,
+                columns: columns.into_iter().map(Vec::into_boxed_slice).collect(),
+                max: 12,
+            };
+            let mut json = grid.json();
+            json.name = name.as_deref();
+            let mut written = Vec::new();
+            json.write(&mut written).expect("it can be written");
+            let expected = serde_json::to_vec(&json).expect("it can be written");
+            prop_assert_eq!(String::from_utf8_lossy(&written), String::from_utf8_lossy(&expected));
+        }
+    }
 
     fn grid(shape: Shape, times_ns: &[u64]) -> Grid {
         let mut map = HeatMap::new(shape);

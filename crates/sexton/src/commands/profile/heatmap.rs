@@ -3,11 +3,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
-use serde::Serialize;
 use sexton_profile::busiest::Busiest;
 use sexton_profile::filter::Filter;
 use sexton_profile::heatmap::facets::{By, Facets};
-use sexton_profile::heatmap::{Grid, GridJson, Mark, Shape, html, png, svg, term};
+use sexton_profile::heatmap::{Grid, Mark, Shape, html, png, svg, term};
 
 use super::input::{self, Inputs};
 use super::{marks, output};
@@ -18,16 +17,10 @@ use crate::exit::Exit;
 const WIDTH: usize = 80;
 const HEIGHT: usize = 25;
 
+const SCHEMA: &str = "sexton.heatmap/1";
+
 /// How many busy windows are listed.
 const N_WINDOWS: usize = 10;
-
-/// The answer for other programs.
-#[derive(Serialize)]
-struct HeatmapJson<'a> {
-    maps: Vec<GridJson<'a>>,
-    marks: &'a [Mark],
-    schema: &'static str,
-}
 
 /// Draws heat maps, or lists the busiest windows.
 pub fn run(args: &HeatmapArgs) -> Result<Exit> {
@@ -83,25 +76,7 @@ fn write(
         HeatmapFormat::Png => png::write(&mut out, grids, marks)?,
         HeatmapFormat::Svg => svg::write(&mut out, grids, marks)?,
         HeatmapFormat::Html => html::write(&mut out, "When cores were busy", grids, marks)?,
-        HeatmapFormat::Json => {
-            let maps = grids.iter().map(|(name, grid)| {
-                let mut map = grid.json();
-                map.name = Some(name);
-                map
-            });
-            let json = HeatmapJson {
-                maps: maps.collect(),
-                marks,
-                schema: "sexton.heatmap/1",
-            };
-            // Two bytes for most cells, and there may be millions of them.
-            let n_cells = |grid: &Grid| grid.columns.len() * (grid.shape.rows + 1);
-            let n_cells: usize = grids.iter().map(|(_, grid)| n_cells(grid)).sum();
-            let mut text = Vec::with_capacity(n_cells * 2 + 4096);
-            serde_json::to_writer(&mut text, &json)?;
-            out.write_all(&text)?;
-            writeln!(out)?;
-        }
+        HeatmapFormat::Json => out.write_all(&json(grids, marks)?)?,
         HeatmapFormat::Text => {
             let is_terminal = args.output.is_none() && io::stdout().is_terminal();
             let options = term::Options {
@@ -115,6 +90,27 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// The answer for other programs.
+fn json(grids: &[(String, Grid)], marks: &[Mark]) -> Result<Vec<u8>> {
+    // Two bytes for most cells, and there may be millions of them.
+    let n_cells = |grid: &Grid| grid.columns.len() * (grid.shape.rows + 1);
+    let n_cells: usize = grids.iter().map(|(_, grid)| n_cells(grid)).sum();
+    let mut text = Vec::with_capacity(n_cells * 2 + 4096);
+    text.extend_from_slice(b"{\"maps\":[");
+    for (i, (name, grid)) in grids.iter().enumerate() {
+        if i > 0 {
+            text.push(b',');
+        }
+        let mut map = grid.json();
+        map.name = Some(name);
+        map.write(&mut text)?;
+    }
+    text.extend_from_slice(b"],\"marks\":");
+    serde_json::to_writer(&mut text, marks)?;
+    writeln!(text, ",\"schema\":\"{SCHEMA}\"}}")?;
+    Ok(text)
 }
 
 fn busiest(args: &HeatmapArgs, inputs: &Inputs, filter: Filter, width_ns: u128) -> Result<Exit> {
