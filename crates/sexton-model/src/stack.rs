@@ -51,6 +51,24 @@ pub struct StackSample {
     pub stack: StackId,
 }
 
+impl StackSample {
+    /// A sample of which only is known what a core did when.
+    pub fn without_owner(at: Moment, cpu: u32, state: CoreState) -> Self {
+        Self {
+            at,
+            cpu,
+            pid: 0,
+            tid: 0,
+            comm: NameId(0),
+            cgroup: None,
+            state,
+            event: NameId(0),
+            weight: 1,
+            stack: StackId::EMPTY,
+        }
+    }
+}
+
 /// What a core did when it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CoreState {

@@ -163,21 +163,9 @@ pub(crate) fn chunks(bundle: &Bundle, from_ns: u64) -> impl Iterator<Item = Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sexton_model::stack::{NameId, StackId};
 
     fn sample(at_ns: u64, cpu: u32, state: CoreState) -> StackSample {
-        StackSample {
-            at: Moment::from_ns(at_ns),
-            cpu,
-            pid: 1,
-            tid: 1,
-            comm: NameId(0),
-            cgroup: None,
-            state,
-            event: NameId(0),
-            weight: 1,
-            stack: StackId::EMPTY,
-        }
+        StackSample::without_owner(Moment::from_ns(at_ns), cpu, state)
     }
 
     fn total(heat: &Heat, cpu: Option<u32>) -> u64 {

@@ -220,22 +220,10 @@ fn decode_series(of: Of, coded: &[u8], cells: &mut Vec<TickCell>) -> Result<(), 
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sexton_model::stack::{NameId, StackId};
     use std::collections::BTreeMap;
 
     fn sample(at_ns: u64, cpu: u32, state: CoreState) -> StackSample {
-        StackSample {
-            at: Moment::from_ns(at_ns),
-            cpu,
-            pid: 1,
-            tid: 1,
-            comm: NameId(0),
-            cgroup: None,
-            state,
-            event: NameId(0),
-            weight: 1,
-            stack: StackId::EMPTY,
-        }
+        StackSample::without_owner(Moment::from_ns(at_ns), cpu, state)
     }
 
     fn table(samples: &[StackSample]) -> Option<String> {

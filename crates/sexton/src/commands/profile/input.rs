@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
-use sexton_model::stack::{CoreState, NameId, StackId, StackSample, StackTables};
+use sexton_model::stack::{CoreState, StackSample, StackTables};
 use sexton_model::text::escape;
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::import::{Importer, Report, Sink};
@@ -265,7 +265,7 @@ fn read_ticks(
     let gaps = bundle.ticks(Some(window), &mut |ticks| {
         answer.n_samples += ticks.len() as u64;
         for tick in ticks {
-            let sample = without_owner(tick.at, tick.cpu, tick.state);
+            let sample = StackSample::without_owner(tick.at, tick.cpu, tick.state);
             sink.sample(&sample, &tables);
         }
     });
@@ -288,26 +288,10 @@ fn read_cells(
                 CoreState::Unknown
             };
             answer.n_samples += alike.iter().map(|cell| u64::from(cell.n)).sum::<u64>();
-            let sample = without_owner(alike[0].at, alike[0].cpu, state);
+            let sample = StackSample::without_owner(alike[0].at, alike[0].cpu, state);
             let mut times = alike.iter().map(|cell| (cell.at, cell.n));
             sink.samples(&sample, &mut times, &tables);
         }
     });
     gaps.into_iter().map(|(_, gap)| gap).collect()
-}
-
-/// A sample of which nobody asks who ran.
-fn without_owner(at: Moment, cpu: u32, state: CoreState) -> StackSample {
-    StackSample {
-        at,
-        cpu,
-        pid: 0,
-        tid: 0,
-        comm: NameId(0),
-        cgroup: None,
-        state,
-        event: NameId(0),
-        weight: 1,
-        stack: StackId::EMPTY,
-    }
 }

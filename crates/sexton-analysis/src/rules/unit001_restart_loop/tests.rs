@@ -1,0 +1,145 @@
+use sexton_model::record::Sink;
+use sexton_model::subject::SubjectKind;
+
+use super::*;
+use crate::testing::{Watch, at};
+
+fn unit() -> Subject {
+    Subject::new(SubjectKind::Unit, "loop.service")
+}
+
+fn started(out: &mut Sink, second: u64, by: &str, trigger: Option<&str>) {
+    let mut details = vec![("by".into(), by.to_owned()), ("n".into(), "1".into())];
+    details.extend(trigger.map(|name| ("triggered_by".into(), name.to_owned())));
+    out.event(at(second), &unit(), &fact::UNIT_STARTED, details);
+}
+
+/// Counts at 10 s steps, restarts seen, up for so many hours.
+fn check(counts: &[f64], n_started: u64, hours: u64, expected: usize) {
+    let from = hours * 3600;
+    let mut watch = Watch::new(from, 30);
+    for (i, count) in counts.iter().enumerate() {
+        let mut out = Sink::new("units", at(from + 10 * i as u64));
+        out.sample(&unit(), &fact::UNIT_RESTARTS, *count);
+        watch.add(out);
+    }
+    let mut out = Sink::new("units", at(from));
+    (0..n_started).for_each(|i| started(&mut out, from + i, "restart", None));
+    watch.add(out);
+    assert_eq!(watch.judge(&RULE).findings.len(), expected, "{counts:?}");
+}
+
+#[test]
+fn growth_is_a_loop_and_one_restart_is_none() {
+    check(&[0.0, 3.0, 6.0], 0, 24, 1);
+    check(&[], 4, 24, 1);
+    check(&[1.0], 1, 24, 0);
+}
+
+#[test]
+fn history_counts() {
+    check(&[5_000.0], 0, 240, 1);
+    // Twelve in three hundred days are none.
+    check(&[12.0], 0, 7_200, 0);
+}
+
+#[test]
+fn a_count_that_begins_anew_is_no_negative_growth() {
+    check(&[9.0, 0.0, 1.0], 0, 2_400, 0);
+    check(&[9.0, 0.0, 4.0], 0, 2_400, 1);
+}
+
+/// A count of long ago, and the state in which the unit was found, for so many seconds.
+fn seen(total: f64, hours: u64, sub: &str, seconds: u64) -> usize {
+    let from = hours * 3600;
+    let mut watch = Watch::new(from, 30);
+    let mut out = Sink::new("units", at(from));
+    out.sample(&unit(), &fact::UNIT_RESTARTS, total);
+    let since = (from - seconds) * 1_000_000_000;
+    let details = vec![
+        ("sub".into(), sub.to_owned()),
+        ("state_monotonic_ns".into(), since.to_string()),
+    ];
+    out.event(at(from), &unit(), &fact::UNIT_SEEN, details);
+    watch.add(out);
+    watch.judge(&RULE).findings.len()
+}
+
+#[test]
+fn a_loop_that_is_over_is_none() {
+    // Every three minutes until it was mended an hour ago.
+    assert_eq!(seen(480.0, 25, "running", 3_600), 0);
+    assert_eq!(seen(480.0, 25, "running", 60), 1);
+    // Of a unit that came to a node long after its boot only its state tells.
+    assert_eq!(seen(480.0, 7_200, "auto-restart", 60), 1);
+    assert_eq!(seen(480.0, 7_200, "running", 60), 0);
+}
+
+#[test]
+fn a_few_restarts_in_a_long_watch_are_no_loop() {
+    let story = |hours: u64| {
+        let mut watch = Watch::new(9_000, hours * 3_600);
+        let mut out = Sink::new("units", at(9_000));
+        (0..4).for_each(|i| started(&mut out, 9_000 + 600 * i, "restart", None));
+        watch.add(out);
+        watch.judge(&RULE).findings.len()
+    };
+    assert_eq!((story(1), story(12)), (1, 0));
+}
+
+#[test]
+fn the_end_of_a_run_is_told_as_it_was() {
+    let told = |details: &[(&'static str, &str)]| {
+        let mut watch = Watch::new(9_000, 30);
+        let mut out = Sink::new("units", at(9_000));
+        (0..4).for_each(|i| started(&mut out, 9_000 + i, "restart", None));
+        let details = details
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()));
+        out.event(at(9_004), &unit(), &fact::UNIT_STOPPED, details.collect());
+        watch.add(out);
+        let found = watch.judge(&RULE).findings.remove(0);
+        found.evidence.last().expect("evidence").text.clone()
+    };
+    let five = [("exit_code", "exited"), ("exit_status", "5")];
+    assert_eq!(
+        told(&[&five[..], &[("result", "success")]].concat()),
+        "its last run ended: it exited with 5"
+    );
+    assert_eq!(
+        told(&[&five[..], &[("result", "exit-code")]].concat()),
+        "its last run ended: it exited with 5, systemd's result is exit-code"
+    );
+    assert_eq!(
+        told(&[("result", "unseen")]),
+        "its last run ended; how was not seen"
+    );
+}
+
+#[test]
+fn what_a_timer_starts_is_no_loop() {
+    let story = |trigger: &str| {
+        let mut watch = Watch::new(9_000, 30);
+        let mut out = Sink::new("units", at(9_000));
+        (0..8).for_each(|i| started(&mut out, 9_000 + i, "start", Some(trigger)));
+        watch.add(out);
+        watch.judge(&RULE).findings
+    };
+    assert!(story("tick.timer").is_empty());
+    let by_socket = story("tick.socket");
+    assert!(
+        by_socket[0].title.ends_with("by tick.socket"),
+        "{}",
+        by_socket[0].title
+    );
+    assert_eq!(
+        by_socket[0].remedies[0].command.as_deref(),
+        Some("sudo systemctl stop tick.socket && sudo systemctl stop loop.service")
+    );
+}
+
+#[test]
+fn without_systemd_it_is_not_judged() {
+    let findings = Watch::blind("units", "there is no systemd").judge(&RULE);
+    assert_eq!(findings.not_judged[0].because, "there is no systemd");
+}
