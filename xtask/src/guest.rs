@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::test::{Need, NotRun, Tally};
+use crate::test::{Failure, Need, NotRun, Tally};
 use crate::{command, workspace};
 use boot::Machine;
 use parts::Kernel;
@@ -199,7 +199,7 @@ fn run_twice(cell: &Cell, machine: &Machine) -> Tally {
     println!("{}: once more", cell.name());
     let mut again = run(cell, machine);
     if again.failed == 0 {
-        again.unsteady.push(cell.name());
+        again.unsteady = first.failures;
     }
     again
 }
@@ -214,7 +214,7 @@ fn run(cell: &Cell, machine: &Machine) -> Tally {
 
 fn failed(mut tally: Tally, what: &str, error: &anyhow::Error) -> Tally {
     println!("{what}: FAILED: {error:#}");
-    tally.failed += 1;
+    tally.fail(Failure::new(what, &format!("{error:#}")));
     tally
 }
 
@@ -247,24 +247,24 @@ fn prepare(cell: &Cell, store: &parts::Store, sexton: &Path, dir: &Path) -> Resu
 }
 
 fn judge(cell: &Cell, machine: &Machine, report: &report::Report) -> Tally {
-    let mut n_failed = 0;
+    let mut tally = Tally::default();
     for (what, check) in expect::CHECKS {
         match check(cell, report) {
-            Ok(()) => println!("test guest {} {what} ... ok", cell.name()),
+            Ok(()) => {
+                println!("test guest {} {what} ... ok", cell.name());
+                tally.passed += 1;
+            }
             Err(error) => {
                 println!("test guest {} {what} ... FAILED: {error:#}", cell.name());
-                n_failed += 1;
+                let test = format!("{} {what}", cell.name());
+                tally.fail(Failure::new(test, &format!("{error:#}")));
             }
         }
     }
-    if n_failed > 0 {
+    if tally.failed > 0 {
         machine.show_logs();
     }
-    Tally {
-        passed: expect::CHECKS.len() - n_failed,
-        failed: n_failed,
-        ..Tally::default()
-    }
+    tally
 }
 
 #[cfg(test)]

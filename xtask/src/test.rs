@@ -109,22 +109,48 @@ pub(crate) struct NotRun {
     pub(crate) why: String,
 }
 
+/// A test that failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    pub(crate) test: String,
+    /// One line, or nothing where nobody said.
+    pub(crate) why: String,
+}
+
+impl Failure {
+    pub(crate) fn new(test: impl Into<String>, why: &str) -> Failure {
+        Failure {
+            test: test.into(),
+            why: why.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// What came of one step.
 #[derive(Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
+    /// Those of the failed ones that have a name: not all of a suite that died.
+    pub(crate) failures: Vec<Failure>,
     pub(crate) not_run: Vec<NotRun>,
     /// Those of the passed ones that failed at first.
-    pub(crate) unsteady: Vec<String>,
+    pub(crate) unsteady: Vec<Failure>,
 }
 
 impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.failures.extend(other.failures);
         self.not_run.extend(other.not_run);
         self.unsteady.extend(other.unsteady);
+    }
+
+    /// Counts one that failed.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failed += 1;
+        self.failures.push(failure);
     }
 
     /// A step that is one check counts as one test.
@@ -136,10 +162,9 @@ impl Tally {
             },
             Err(error) => {
                 eprintln!("error: {error:#}");
-                Tally {
-                    failed: 1,
-                    ..Tally::default()
-                }
+                let mut tally = Tally::default();
+                tally.fail(Failure::new("all of it", &format!("{error:#}")));
+                tally
             }
         }
     }
@@ -309,13 +334,16 @@ fn kernel_tests() -> [Vec<&'static str>; 2] {
 
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
 fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
-    let run = |args: &[&str]| {
-        try_cargo_test(args, folders).unwrap_or_else(|error| libtest::Outcome {
-            tally: Tally::of_check(Err(error)),
-            ..Default::default()
-        })
+    let run = |args: &[&str]| try_cargo_test(args, folders);
+    let mut outcome = match run(args) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            return libtest::Outcome {
+                tally: Tally::of_check(Err(error)),
+                ..Default::default()
+            };
+        }
     };
-    let mut outcome = run(args);
     again::give_a_second_chance(&mut outcome, args, run);
     outcome
 }

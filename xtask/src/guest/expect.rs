@@ -365,8 +365,8 @@ fn doctor(_: &Cell, report: &Report) -> Result<()> {
     Ok(())
 }
 
-/// Samples that there are at least: two CPUs at 99 a second for three seconds take twice as
-/// many, and an emulated machine is slow.
+/// Samples that there are at least: those of two CPUs at 99 a second for a second and a half of
+/// the fifteen, because an emulated machine is slow.
 const N_SAMPLES: u64 = 297;
 
 /// The program that samples was loaded, ran on its timer, and its addresses have names.

@@ -138,9 +138,13 @@ map() {
             cp /bin/busybox "/disk/busybox.$3$i"
         )
     done
-    sync
     for i in $(seq "$2"); do
         "/disk/busybox.$3$i" sleep 1000 &
+    done
+    # That a file was read is written too: until then its inode holds whoever wrote it.
+    sleep 1
+    sync
+    for i in $(seq "$2"); do
         rmdir "$root/$1/$3$i"
     done
 }
@@ -152,7 +156,7 @@ settle() {
     [ $cgroup = v1 ] || echo 8192 >"$root/$1/memory.low"
     (
         echo 0 >"$root/$1/inner/cgroup.procs"
-        dd if=/dev/zero of=/disk/neighbour bs=64K count=16 2>/dev/null
+        dd if=/dev/zero of=/disk/neighbour bs=64K count=64 2>/dev/null
     )
     sync
 }
@@ -163,7 +167,8 @@ neighbour() (
     case $cgroup in
     v1) echo "bytes $(cat memory.usage_in_bytes)" ;;
     v2)
-        echo "bytes $(cat memory.current)"
+        # Not memory.current: that has what CPUs hold in store, which reclaim may take.
+        echo "bytes $(awk '$1 == "file" { print $2 }' memory.stat)"
         echo "low $(cat memory.low)"
         echo "inner_low $(cat inner/memory.low)"
         [ ! -e memory.reclaim ] || echo "reclaim 1"
@@ -187,12 +192,14 @@ hotplug() {
     done
 }
 
-# Samples every core for a moment, while one of them keeps asking the kernel.
+# Samples every core for a while, in which one of them asks the kernel many times. Emulated,
+# the program that samples takes seconds to be loaded.
 sample() {
-    (while :; do cat /proc/stat; done >/dev/null) &
-    busy=$!
-    sexton record --for 3s --sensors stacks -o /run/sampled >/dev/null
-    kill $busy
+    sexton record --for 15s --sensors stacks -o /run/sampled >/dev/null &
+    recorder=$!
+    sleep 8
+    for _ in $(seq 200); do cat /proc/stat; done >/dev/null
+    wait $recorder
     sexton profile top --json --idle --from /run/sampled
 }
 

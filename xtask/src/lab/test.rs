@@ -8,7 +8,7 @@ use super::card::Card;
 use super::place::Place;
 use super::play::Stage;
 use crate::command;
-use crate::test::{Need, NotRun, Tally};
+use crate::test::{Failure, Need, NotRun, Tally};
 
 pub(crate) fn test() -> Tally {
     let mut tally = Tally::default();
@@ -32,41 +32,45 @@ pub(crate) fn test() -> Tally {
     };
     for scenario in scenarios.iter().filter(|scenario| !scenario.slow) {
         match play(&stage, scenario) {
-            Ok((card, is_steady)) => count(&card, is_steady, &mut tally),
+            Ok(played) => tally.add(played),
             Err(error) => {
                 println!("lab {}: FAILED: {error:#}", scenario.name);
-                tally.failed += 1;
+                tally.fail(Failure::new(&scenario.name, &format!("{error:#}")));
             }
         }
     }
     tally
 }
 
-/// Plays it, and once more if it was not good. Whether once was enough is told too.
-fn play(stage: &Stage, scenario: &Scenario) -> Result<(Card, bool)> {
-    let card = stage.play(scenario, &Place::Here)?;
-    if card.is_good() {
-        return Ok((card, true));
+/// Plays it, and once more if it was not good.
+fn play(stage: &Stage, scenario: &Scenario) -> Result<Tally> {
+    let first = count(&stage.play(scenario, &Place::Here)?);
+    if first.failed == 0 {
+        return Ok(first);
     }
-    card.show();
     println!("lab {}: once more", scenario.name);
-    Ok((stage.play(scenario, &Place::Here)?, false))
+    let mut again = count(&stage.play(scenario, &Place::Here)?);
+    if again.failed == 0 {
+        again.unsteady = first.failures;
+    }
+    Ok(again)
 }
 
 fn failed(error: &anyhow::Error) -> Tally {
     println!("lab: FAILED: {error:#}");
-    Tally {
-        failed: 1,
-        ..Tally::default()
-    }
+    let mut tally = Tally::default();
+    tally.fail(Failure::new("lab", &format!("{error:#}")));
+    tally
 }
 
-fn count(card: &Card, is_steady: bool, tally: &mut Tally) {
+fn count(card: &Card) -> Tally {
     card.show();
-    if card.is_good() && !is_steady {
-        tally.unsteady.push(card.scenario.clone());
+    let mut tally = Tally::default();
+    for (what, why) in &card.checks {
+        match why {
+            None => tally.passed += 1,
+            Some(why) => tally.fail(Failure::new(format!("{} {what}", card.scenario), why)),
+        }
     }
-    let n_failed = card.checks.iter().filter(|(_, why)| why.is_some()).count();
-    tally.failed += n_failed;
-    tally.passed += card.checks.len() - n_failed;
+    tally
 }

@@ -4,6 +4,8 @@
 //! in which nothing is as it should be. What passes the second time is no failure, but it is
 //! said at the end, by name: somebody should look why. What fails twice has failed.
 
+use anyhow::Result;
+
 use super::libtest::Outcome;
 
 /// More than this is no bad moment.
@@ -24,27 +26,32 @@ fn alone<'a>(args: &[&'a str], name: &'a str) -> Vec<&'a str> {
 pub(super) fn give_a_second_chance(
     outcome: &mut Outcome,
     args: &[&str],
-    mut run: impl FnMut(&[&str]) -> Outcome,
+    mut run: impl FnMut(&[&str]) -> Result<Outcome>,
 ) {
-    let failed = std::mem::take(&mut outcome.failed);
+    let tally = &mut outcome.tally;
     // A suite that died has failures without names: its tests may never have run.
-    if failed.len() > MOST || failed.len() != outcome.tally.failed {
+    if tally.failures.len() > MOST || tally.failures.len() != tally.failed {
         return;
     }
-    for name in failed {
-        println!("\n=== once more: {name}");
-        let again = run(&alone(args, &name)).tally;
-        if again.failed == 0 && again.passed > 0 && again.not_run.is_empty() {
-            outcome.tally.failed -= 1;
-            outcome.tally.passed += 1;
-            outcome.tally.unsteady.push(name);
+    for failure in std::mem::take(&mut tally.failures) {
+        println!("\n=== once more: {}", failure.test);
+        let again = run(&alone(args, &failure.test)).map(|outcome| outcome.tally);
+        let again = again.inspect_err(|error| eprintln!("error: {error:#}"));
+        if again
+            .is_ok_and(|again| again.failed == 0 && again.passed > 0 && again.not_run.is_empty())
+        {
+            tally.failed -= 1;
+            tally.passed += 1;
+            tally.unsteady.push(failure);
+        } else {
+            tally.failures.push(failure);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tally;
+    use super::super::{Failure, Tally};
     use super::*;
 
     #[test]
@@ -64,9 +71,9 @@ mod tests {
             tally: Tally {
                 passed,
                 failed: failed.len(),
+                failures: failed.iter().map(|name| Failure::new(*name, "")).collect(),
                 ..Tally::default()
             },
-            failed: failed.iter().map(|name| (*name).to_owned()).collect(),
             ..Outcome::default()
         }
     }
@@ -75,18 +82,21 @@ mod tests {
     #[track_caller]
     fn check(mut first: Outcome, steady: &[&str], expected: (usize, usize, &[&str])) {
         give_a_second_chance(&mut first, &["test"], |args| {
-            match steady.contains(args.last().expect("a name")) {
+            Ok(match steady.contains(args.last().expect("a name")) {
                 true => outcome(0, &args[args.len() - 1..]),
                 false => outcome(1, &[]),
-            }
+            })
         });
         let Tally {
             passed,
             failed,
+            failures,
             unsteady,
             ..
         } = &first.tally;
         assert_eq!((*passed, *failed), (expected.0, expected.1));
+        assert!(failures.len() <= *failed);
+        let unsteady: Vec<&str> = unsteady.iter().map(|was| was.test.as_str()).collect();
         assert_eq!(unsteady, expected.2);
     }
 
@@ -113,7 +123,7 @@ mod tests {
     #[test]
     fn that_no_test_ran_is_no_success() {
         let mut first = outcome(0, &["a"]);
-        give_a_second_chance(&mut first, &["test"], |_| outcome(0, &[]));
+        give_a_second_chance(&mut first, &["test"], |_| Ok(outcome(0, &[])));
         assert_eq!((first.tally.passed, first.tally.failed), (0, 1));
     }
 }

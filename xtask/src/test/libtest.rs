@@ -3,7 +3,7 @@
 //! A test that finds its need unmet panics with a line of its own,
 //! `sexton-missing: NEED: reason`. libtest calls it failed; here it is *not run*.
 
-use super::{Need, NotRun, Tally};
+use super::{Failure, Need, NotRun, Tally};
 
 const MISSING: &str = "sexton-missing: ";
 
@@ -15,8 +15,6 @@ pub(crate) struct Outcome {
     pub(crate) ignored: Vec<NotRun>,
     /// Names of the tests that were started.
     pub(crate) seen: Vec<String>,
-    /// Names of those that failed.
-    pub(crate) failed: Vec<String>,
 }
 
 #[derive(Default)]
@@ -26,6 +24,8 @@ pub(crate) struct Parser {
     suite: Option<Suite>,
     /// The failed test whose captured output is being read.
     output_of: Option<String>,
+    /// Whether the next line says why it panicked.
+    why_follows: bool,
 }
 
 #[derive(Default)]
@@ -36,6 +36,7 @@ struct Suite {
 
 impl Parser {
     pub(crate) fn line(&mut self, line: &str) {
+        let is_why = std::mem::replace(&mut self.why_follows, is_panic(line));
         if is_suite_start(line) {
             self.close_cut_suite();
             self.suite = Some(Suite::default());
@@ -55,6 +56,8 @@ impl Parser {
             self.output_of = None;
         } else if let Some(missing) = line.trim_start().strip_prefix(MISSING) {
             self.missing(missing);
+        } else if is_why {
+            self.why(line);
         }
     }
 
@@ -68,7 +71,7 @@ impl Parser {
             }
             ("FAILED", _) => {
                 suite.n_failed += 1;
-                self.outcome.failed.push(name.to_owned());
+                self.outcome.tally.failures.push(Failure::new(name, ""));
             }
             _ => suite.n_passed += 1,
         }
@@ -90,8 +93,18 @@ impl Parser {
 
     fn missing(&mut self, text: &str) {
         if let Some(name) = self.output_of.take() {
-            self.outcome.failed.retain(|failed| *failed != name);
-            self.outcome.tally.not_run.push(not_run(&name, text));
+            let tally = &mut self.outcome.tally;
+            tally.failures.retain(|failure| failure.test != name);
+            tally.not_run.push(not_run(&name, text));
+        }
+    }
+
+    /// The first panic of a test is what it failed of.
+    fn why(&mut self, line: &str) {
+        let mut failures = self.outcome.tally.failures.iter_mut();
+        let is_it = |failure: &&mut Failure| Some(&failure.test) == self.output_of.as_ref();
+        if let Some(failure) = failures.find(is_it).filter(|found| found.why.is_empty()) {
+            line.clone_into(&mut failure.why);
         }
     }
 
@@ -109,6 +122,10 @@ impl Parser {
         tally.failed = tally.failed.saturating_sub(tally.not_run.len());
         self.outcome
     }
+}
+
+fn is_panic(line: &str) -> bool {
+    line.starts_with("thread '") && line.contains(" panicked at ")
 }
 
 fn is_suite_start(line: &str) -> bool {
@@ -159,20 +176,14 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, passed: usize, failed: usize, not_run: &[(&str, Option<Need>, &str)]) {
+        let found = parse(text).tally;
         let not_run = not_run.iter().map(|&(test, need, why)| NotRun {
             test: test.into(),
             need,
             why: why.into(),
         });
-        assert_eq!(
-            parse(text).tally,
-            Tally {
-                passed,
-                failed,
-                not_run: not_run.collect(),
-                unsteady: Vec::new(),
-            }
-        );
+        assert_eq!((found.passed, found.failed), (passed, failed));
+        assert_eq!(found.not_run, not_run.collect::<Vec<_>>());
     }
 
     const TWO_SUITES: &str = "
@@ -203,7 +214,8 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn suites_add_up() {
         check(TWO_SUITES, 2, 1, &[]);
         assert_eq!(parse(TWO_SUITES).seen, ["a::one", "a::two", "b::three"]);
-        assert_eq!(parse(TWO_SUITES).failed, ["a::two"]);
+        let why = Failure::new("a::two", "assertion failed");
+        assert_eq!(parse(TWO_SUITES).tally.failures, [why]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Need, NotRun, Tally};
+use super::{Failure, Need, NotRun, Tally};
 
 pub(crate) struct Row {
     pub(crate) step: String,
@@ -64,11 +64,15 @@ pub(crate) fn render(rows: &[Row], allowed: &[Need]) -> String {
 
 /// What the figures do not tell.
 fn remarks(tally: &Tally, allowed: &[Need]) -> Vec<String> {
+    let failed = tally.failures.iter();
     let unsteady = tally.unsteady.iter();
-    let unsteady = unsteady.map(|test| format!("UNSTEADY: {test} failed at first, then passed"));
-    let mut remarks = reasons(&tally.not_run, allowed);
-    remarks.extend(unsteady);
-    remarks
+    failed
+        .map(|Failure { test, why }| format!("FAILED: {test}: {why}"))
+        .chain(reasons(&tally.not_run, allowed))
+        .chain(unsteady.map(|Failure { test, why }| {
+            format!("UNSTEADY: {test} failed at first, then passed: {why}")
+        }))
+        .collect()
 }
 
 /// One line for each reason, with the number of tests it kept from running.
@@ -112,7 +116,7 @@ mod tests {
                 passed,
                 failed,
                 not_run: not_run.collect(),
-                unsteady: Vec::new(),
+                ..Tally::default()
             },
             seconds: 1.25,
         }
@@ -146,14 +150,19 @@ kernel          7      7      0     1.2  2 NOT RUN (allowed): bpf: no
     }
 
     #[test]
-    fn what_passed_the_second_time_is_said() {
+    fn what_failed_once_or_twice_is_said_by_name() {
         let mut row = row("kernel", 7, 0, &[]);
-        row.tally.unsteady.push("napi::stalls".into());
+        row.tally
+            .fail(Failure::new("fix::frees", "3 are left\nof 7"));
+        row.tally
+            .unsteady
+            .push(Failure::new("napi::stalls", "none was seen"));
+        let expected = "\
+kernel          8      7      1     1.2  FAILED: fix::frees: 3 are left
+                                         UNSTEADY: napi::stalls failed at first, then passed: none was seen
+";
         let text = render(&[row], &[]);
-        assert!(
-            text.contains("UNSTEADY: napi::stalls failed at first"),
-            "{text}"
-        );
+        assert!(text.contains(expected), "{text}");
     }
 
     fn check(row: Row, allowed: &[Need], good: bool) {

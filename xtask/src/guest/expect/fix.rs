@@ -116,7 +116,8 @@ pub(super) fn neighbour(cell: &Cell, report: &Report) -> Result<()> {
         number("fix-before", "bytes")?,
         number("fix-after", "bytes")?,
     );
-    ensure!(before > 1 << 20, "it had {before} bytes only");
+    // Kernels count in batches of some pages for each CPU.
+    ensure!(before > 3 << 20, "it had {before} bytes only");
     ensure!(
         after * 10 >= before * 9,
         "it had {before} bytes and has {after}"

@@ -86,7 +86,7 @@ fn fixed(cell: &Cell, sections: &mut Sections) {
         ],
         "left": [{"dying": N_SHMEM, "why": "the tmpfs file /run/shared holds them"}],
     });
-    let neighbour = json!("bytes 1100000\nlow 8192\ninner_low 0");
+    let neighbour = json!("bytes 4100000\nlow 8192\ninner_low 0");
     let low = "/sys/fs/cgroup/system.slice/mapped.service/neighbour";
     let undo = format!(
         "{{\"path\":\"{low}/memory.low\",\"value\":\"8192\"}}\n\
@@ -402,9 +402,9 @@ fn a_fix_that_freed_too_little_or_too_much_is_caught() {
 #[test]
 fn a_fix_that_harms_neighbours_is_caught() {
     let lie = |section, lie: &str| check(&ORDINARY, section, "", json!(lie), &[fix::neighbour]);
-    lie("fix-after", "bytes 900000\nlow 8192\ninner_low 0");
-    lie("fix-after", "bytes 1100000\nlow 1100000\ninner_low 0");
-    lie("fix-after", "bytes 1100000\nlow 8192\ninner_low 4096");
+    lie("fix-after", "bytes 3500000\nlow 8192\ninner_low 0");
+    lie("fix-after", "bytes 4100000\nlow 4100000\ninner_low 0");
+    lie("fix-after", "bytes 4100000\nlow 8192\ninner_low 4096");
     lie("fix-undo", "");
 }
 
