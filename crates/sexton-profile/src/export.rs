@@ -3,6 +3,7 @@
 pub mod firefox;
 pub mod folded;
 pub mod html;
+mod packing;
 pub mod pprof;
 pub mod rows;
 pub mod speedscope;

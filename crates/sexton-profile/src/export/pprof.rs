@@ -1,13 +1,12 @@
 //! pprof: a gzip-packed `profile.proto` (<https://github.com/google/pprof>). Each sample is an
 //! entry of its own, because the format has no time but as a label.
 
-use std::io::{self, BufWriter, IntoInnerError, Write};
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sexton_model::stack::{Frame, NameId, StackSample, StackTables};
 
+use super::packing::Packing;
 use crate::NO_CPU;
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
@@ -45,13 +44,9 @@ pub(crate) fn is_clock(event: &str) -> bool {
     matches!(event, "cpu-clock" | "task-clock")
 }
 
-/// What is packed at once. The packer clears all its room for every piece it is given, and
-/// a single sample is a small one.
-const PACKED_BYTES: usize = 1 << 18;
-
 /// Writes samples as they come.
-pub struct Pprof<W: Write> {
-    out: BufWriter<GzEncoder<W>>,
+pub struct Pprof<W> {
+    out: Packing<W>,
     matcher: Matcher,
     entry: Vec<u8>,
     /// Parts of an entry that are in the making.
@@ -61,14 +56,14 @@ pub struct Pprof<W: Write> {
     first_ns: Option<u64>,
     last_ns: u64,
     n_samples: u64,
-    failed: Option<io::Error>,
+    has_failed: bool,
 }
 
-impl<W: Write> Pprof<W> {
+impl<W: Write + Send + 'static> Pprof<W> {
     /// Writes what the filter lets pass to `out`.
-    pub fn new(out: W, filter: Filter) -> Self {
-        Self {
-            out: BufWriter::with_capacity(PACKED_BYTES, GzEncoder::new(out, Compression::fast())),
+    pub fn new(out: W, filter: Filter) -> io::Result<Self> {
+        Ok(Self {
+            out: Packing::new(out)?,
             matcher: Matcher::new(filter),
             entry: Vec::new(),
             part: Vec::new(),
@@ -77,8 +72,8 @@ impl<W: Write> Pprof<W> {
             first_ns: None,
             last_ns: 0,
             n_samples: 0,
-            failed: None,
-        }
+            has_failed: false,
+        })
     }
 
     /// How many samples were written.
@@ -88,9 +83,14 @@ impl<W: Write> Pprof<W> {
 
     /// Writes what the samples refer to, and ends the file.
     pub fn finish(mut self, tables: &StackTables) -> io::Result<W> {
-        if let Some(error) = self.failed {
-            return Err(error);
+        if !self.has_failed {
+            self.write_tables(tables);
         }
+        self.out.finish()
+    }
+
+    /// What comes after the samples: their units, and what they refer to.
+    fn write_tables(&mut self, tables: &StackTables) {
         let mut profile = Vec::new();
         let event = self.event.map_or("", |event| tables.name(event));
         let value_type = |kind: u64, unit: u64| {
@@ -113,7 +113,7 @@ impl<W: Write> Pprof<W> {
             10,
             self.last_ns.saturating_sub(self.first_ns.unwrap_or(0)),
         );
-        self.out.write_all(&profile)?;
+        self.put(&profile);
         let mut unnamed = Vec::new();
         let first_unnamed = FIXED.len() + tables.names.len();
         for (n, frame) in tables.frames.iter().enumerate() {
@@ -129,20 +129,22 @@ impl<W: Write> Pprof<W> {
                     (first_unnamed + unnamed.len() - 1) as u64
                 }
             };
-            self.out.write_all(&place(n as u64 + 1, frame, name))?;
+            self.put(&place(n as u64 + 1, frame, name));
         }
         let recorded = tables.names.iter().map(|name| &**name);
         let unnamed = unnamed.iter().map(String::as_str);
         for text in FIXED.into_iter().chain(recorded).chain(unnamed) {
             let mut string = Vec::new();
             message(&mut string, 6, text.as_bytes());
-            self.out.write_all(&string)?;
+            self.put(&string);
         }
-        let packer = self.out.into_inner().map_err(IntoInnerError::into_error)?;
-        packer.finish()
     }
 
-    fn write(&mut self, sample: &StackSample, tables: &StackTables) -> io::Result<()> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.has_failed |= !self.out.write(bytes);
+    }
+
+    fn write(&mut self, sample: &StackSample, tables: &StackTables) {
         self.part.clear();
         for frame in tables.frames_of(sample.stack) {
             varint(&mut self.part, u64::from(frame.0) + 1);
@@ -162,8 +164,7 @@ impl<W: Write> Pprof<W> {
         self.part.clear();
         varint(&mut self.part, 2 << 3 | 2);
         varint(&mut self.part, self.entry.len() as u64);
-        self.out.write_all(&self.part)?;
-        self.out.write_all(&self.entry)
+        self.has_failed |= !(self.out.write(&self.part) && self.out.write(&self.entry));
     }
 }
 
@@ -222,16 +223,16 @@ fn write_labels(labels: &mut Vec<u8>, sample: &StackSample) {
     }
 }
 
-impl<W: Write> Sink for Pprof<W> {
+impl<W: Write + Send + 'static> Sink for Pprof<W> {
     fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
-        if self.failed.is_some() || !self.matcher.accepts(sample, tables) {
+        if self.has_failed || !self.matcher.accepts(sample, tables) {
             return;
         }
         self.event.get_or_insert(sample.event);
         self.first_ns.get_or_insert(sample.at.as_ns());
         self.last_ns = self.last_ns.max(sample.at.as_ns());
         self.n_samples += 1;
-        self.failed = self.write(sample, tables).err();
+        self.write(sample, tables);
     }
 
     /// Nobody could name them later: what this file says of an address is the function.

@@ -23,7 +23,7 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
     let is_text = args.format != ExportFormat::Pprof;
     let mut out = output::open(args.output.as_deref(), is_text)?;
     let answer = match args.format {
-        ExportFormat::Pprof => pprof(args, &inputs, &mut out)?,
+        ExportFormat::Pprof => return pprof(args, &inputs, out),
         ExportFormat::Speedscope | ExportFormat::Firefox => rows(args, &inputs, &mut out)?,
         ExportFormat::Folded | ExportFormat::Svg | ExportFormat::Html => {
             tree(args, &inputs, &mut out)?
@@ -33,13 +33,13 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
     Ok(answer.exit())
 }
 
-fn pprof(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
+fn pprof(args: &ExportArgs, inputs: &Inputs, out: Box<dyn Write + Send>) -> Result<Exit> {
     let filter = inputs.filter(&args.input, &args.filter);
-    let mut pprof = Pprof::new(out, filter);
+    let mut pprof = Pprof::new(out, filter)?;
     let answer = input::read(&inputs.files, &args.input.symbols, &mut pprof)?;
     check(pprof.n_samples(), &answer)?;
-    pprof.finish(&answer.tables)?;
-    Ok(answer)
+    pprof.finish(&answer.tables)?.flush()?;
+    Ok(answer.exit())
 }
 
 fn rows(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {

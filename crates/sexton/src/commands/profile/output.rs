@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 /// Opens the file that was asked for, or stdout. `is_text` says whether a terminal can show
 /// it.
-pub fn open(file: Option<&Path>, is_text: bool) -> Result<Box<dyn Write>> {
+pub fn open(file: Option<&Path>, is_text: bool) -> Result<Box<dyn Write + Send>> {
     match file {
         Some(file) => {
             let opened =
@@ -18,7 +18,7 @@ pub fn open(file: Option<&Path>, is_text: bool) -> Result<Box<dyn Write>> {
         None if !is_text && io::stdout().is_terminal() => {
             bail!("this is nothing for a terminal: write it to a file with -o FILE")
         }
-        None => Ok(Box::new(BufWriter::new(io::stdout().lock()))),
+        None => Ok(Box::new(BufWriter::new(io::stdout()))),
     }
 }
 
