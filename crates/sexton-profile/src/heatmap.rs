@@ -9,6 +9,7 @@
 //!
 //! Columns of a minute or an hour make the same picture of a day.
 
+mod columns;
 pub mod facets;
 pub mod html;
 pub mod png;
@@ -17,6 +18,8 @@ pub mod term;
 
 use ahash::AHashMap;
 use serde::Serialize;
+
+pub use columns::Columns;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -106,10 +109,13 @@ impl Shape {
 #[derive(Debug, Clone)]
 pub struct HeatMap {
     shape: Shape,
-    columns: AHashMap<u64, Box<[u32]>>,
-    /// The column that was counted in last, taken out of the others: samples come in the
-    /// order of their times.
-    open: Option<(u64, Box<[u32]>)>,
+    /// In the order in which they were counted in first.
+    columns: Columns,
+    /// The number of each, from the clock's zero, and where each number is.
+    numbers: Vec<u64>,
+    places: AHashMap<u64, usize>,
+    /// The column that was counted in last, and where it is.
+    open: Option<(u64, usize)>,
     first: Option<u64>,
     last: u64,
 }
@@ -123,7 +129,9 @@ impl HeatMap {
         };
         Self {
             shape,
-            columns: AHashMap::new(),
+            columns: Columns::new(shape.rows),
+            numbers: Vec::new(),
+            places: AHashMap::new(),
             open: None,
             first: None,
             last: 0,
@@ -146,33 +154,40 @@ impl HeatMap {
     }
 
     /// Counts so many samples of one moment.
+    #[inline]
     pub fn add_many(&mut self, at_ns: u64, n: u32) {
         let (column, row) = self.shape.cell(at_ns);
-        if self.open.as_ref().is_none_or(|(open, _)| *open != column) {
-            self.cover_column(column);
-            self.open_column(column);
-        }
-        if let Some((_, cells)) = &mut self.open
-            && let Some(cell) = cells.get_mut(row)
-        {
+        let place = match self.open {
+            Some((open, place)) if open == column => place,
+            _ => self.open_column(column),
+        };
+        if let Some(cell) = self.columns.cell_mut(place, row) {
             *cell = cell.saturating_add(n);
         }
     }
 
-    fn open_column(&mut self, column: u64) {
-        if let Some((closed, cells)) = self.open.take() {
-            self.columns.insert(closed, cells);
-        }
-        let known = self.columns.remove(&column);
-        let cells = known.unwrap_or_else(|| vec![0; self.shape.rows].into());
-        self.open = Some((column, cells));
+    fn open_column(&mut self, column: u64) -> usize {
+        self.cover_column(column);
+        let before = self.open.map(|(_, place)| place);
+        let place = self.place(column, before).unwrap_or_else(|| {
+            let place = self.numbers.len();
+            self.numbers.push(column);
+            self.places.insert(column, place);
+            self.columns.push_empty();
+            place
+        });
+        self.open = Some((column, place));
+        place
     }
 
-    fn cells(&self, column: u64) -> Option<&[u32]> {
-        match &self.open {
-            Some((open, cells)) if *open == column => Some(cells),
-            _ => self.columns.get(&column).map(|cells| &**cells),
+    /// Where a column is. Samples come in the order of their times, so most follow the one
+    /// that was asked for before.
+    fn place(&self, column: u64, before: Option<usize>) -> Option<usize> {
+        let next = before.map_or(0, |before| before + 1);
+        if self.numbers.get(next) == Some(&column) {
+            return Some(next);
         }
+        self.places.get(&column).copied()
     }
 
     /// The whole picture; `None` when nothing was counted or covered, or when it has more
@@ -187,10 +202,19 @@ impl HeatMap {
         if n_columns > MAX_COLUMNS {
             return None;
         }
-        let empty = vec![0; self.shape.rows];
-        let column = |n| self.cells(n).unwrap_or(&empty).into();
-        let columns: Vec<Box<[u32]>> = (first..=last).map(column).collect();
-        let max = columns.iter().flatten().copied().max().unwrap_or(0);
+        let mut columns = Columns::new(self.shape.rows);
+        columns.reserve(usize::try_from(n_columns).ok()?);
+        let mut before = None;
+        for number in first..=last {
+            match self.place(number, before) {
+                Some(place) => {
+                    columns.push(&self.columns[place]);
+                    before = Some(place);
+                }
+                None => columns.push_empty(),
+            }
+        }
+        let max = columns.cells().iter().copied().max().unwrap_or(0);
         Some(Grid {
             shape: self.shape,
             start_ns: first.saturating_mul(self.shape.column_ns),
@@ -213,7 +237,7 @@ pub struct Grid {
     /// When the first column begins.
     pub start_ns: u64,
     /// Counts by column, then by row from the top.
-    pub columns: Vec<Box<[u32]>>,
+    pub columns: Columns,
     /// The largest count.
     pub max: u32,
 }
@@ -238,7 +262,8 @@ impl Grid {
 
     /// How many samples are in it.
     pub fn total(&self) -> u64 {
-        self.columns.iter().flatten().map(|n| u64::from(*n)).sum()
+        let cells = self.columns.cells().iter();
+        cells.map(|n| u64::from(*n)).sum()
     }
 
     /// The same names and numbers as FlameScope's answer: offsets of rows in milliseconds
@@ -277,14 +302,14 @@ pub struct GridJson<'a> {
     pub name: Option<&'a str>,
     rows: Vec<f64>,
     start_ns: u64,
-    values: &'a [Box<[u32]>],
+    values: &'a Columns,
 }
 
 impl GridJson<'_> {
     /// Writes it, as serde would and several times faster: counts are mostly one digit.
     pub fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let head = GridJson {
-            values: &[],
+            values: &Columns::new(1),
             ..self.clone()
         };
         serde_json::to_writer(&mut *out, &head)?;
@@ -364,13 +389,15 @@ mod tests {
     proptest! {
         #[test]
         fn it_is_written_as_serde_would(
-            columns in prop::collection::vec(prop::collection::vec(0u32..300, 0..5), 0..5),
+            counts in prop::collection::vec(prop::collection::vec(0u32..300, 5), 0..5),
             name in prop::option::of(".*"),
         ) {
+            let mut columns = Columns::new(5);
+            counts.iter().for_each(|column| columns.push(column));
             let grid = Grid {
                 shape: Shape::default(),
                 start_ns: 7,
-                columns: columns.into_iter().map(Vec::into_boxed_slice).collect(),
+                columns,
                 max: 12,
             };
             let mut json = grid.json();

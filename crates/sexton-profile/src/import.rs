@@ -49,13 +49,8 @@ pub trait Sink {
     }
 
     /// Takes samples that differ from this one in their times only: when, and how many.
-    fn samples(
-        &mut self,
-        like: &StackSample,
-        times: &mut dyn Iterator<Item = (Moment, u32)>,
-        tables: &StackTables,
-    ) {
-        for (at, n) in times {
+    fn samples(&mut self, like: &StackSample, times: &[(Moment, u32)], tables: &StackTables) {
+        for &(at, n) in times {
             for _ in 0..n {
                 self.sample(&StackSample { at, ..*like }, tables);
             }

@@ -170,7 +170,7 @@ cat > loop <<'END'
 LOOP
 END
 systemctl start --no-block churn.service crash.service
-./sensor-dump units 18 500 > records
+./sensor-dump units 27 500 > records
 systemctl show --value -p NRestarts churn.service > churn.restarts
 systemctl show --value -p ActiveState churn.service > churn.state
 systemctl stop churn.service crash.service
@@ -188,7 +188,7 @@ fn a_unit_that_looks_healthy_is_behind_what_its_supervisor_makes() {
     require(Need::Bpf);
     require(Need::Systemd);
     let job = JOB.replace("LOOP", LOOP);
-    let watching = thread::spawn(|| watch(&["cgroups", "memcg"], Duration::from_secs(17)));
+    let watching = thread::spawn(|| watch(&["cgroups", "memcg"], Duration::from_secs(24)));
     let systemd = Systemd::run(&UNITS, &[DUMP], &job, Duration::from_secs(90)).expect("a run");
     let mut records = watching.join().expect("it watched");
     // Both watched the same trouble; the one outside ended first.

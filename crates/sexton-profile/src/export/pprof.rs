@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 
-use sexton_model::stack::{Frame, NameId, StackSample, StackTables};
+use sexton_model::stack::{Frame, NameId, StackId, StackSample, StackTables};
 
 use super::packing::Packing;
 use crate::NO_CPU;
@@ -51,6 +51,7 @@ pub struct Pprof<W> {
     entry: Vec<u8>,
     /// Parts of an entry that are in the making.
     part: Vec<u8>,
+    stacks: Stacks,
     owners: Owners,
     event: Option<NameId>,
     first_ns: Option<u64>,
@@ -67,6 +68,7 @@ impl<W: Write + Send + 'static> Pprof<W> {
             matcher: Matcher::new(filter),
             entry: Vec::new(),
             part: Vec::new(),
+            stacks: Stacks::default(),
             owners: Owners::default(),
             event: None,
             first_ns: None,
@@ -145,12 +147,9 @@ impl<W: Write + Send + 'static> Pprof<W> {
     }
 
     fn write(&mut self, sample: &StackSample, tables: &StackTables) {
-        self.part.clear();
-        for frame in tables.frames_of(sample.stack) {
-            varint(&mut self.part, u64::from(frame.0) + 1);
-        }
         self.entry.clear();
-        message(&mut self.entry, 1, &self.part);
+        let places = self.stacks.places(sample.stack, tables);
+        self.entry.extend_from_slice(places);
         self.part.clear();
         varint(&mut self.part, 1);
         varint(&mut self.part, sample.weight);
@@ -165,6 +164,36 @@ impl<W: Write + Send + 'static> Pprof<W> {
         varint(&mut self.part, 2 << 3 | 2);
         varint(&mut self.part, self.entry.len() as u64);
         self.has_failed |= !(self.out.write(&self.part) && self.out.write(&self.entry));
+    }
+}
+
+/// Stacks as they are written. Most samples have the stack of one before.
+#[derive(Default)]
+struct Stacks {
+    recent: Vec<(StackId, Vec<u8>)>,
+}
+
+/// A power of two.
+const N_RECENT_STACKS: usize = 1 << 12;
+
+impl Stacks {
+    fn places(&mut self, stack: StackId, tables: &StackTables) -> &[u8] {
+        if self.recent.is_empty() {
+            // A stack without frames is written as nothing, so that is already right.
+            self.recent
+                .resize(N_RECENT_STACKS, (StackId::EMPTY, Vec::new()));
+        }
+        let (known, written) = &mut self.recent[stack.0 as usize % N_RECENT_STACKS];
+        if *known != stack {
+            *known = stack;
+            let mut places = Vec::with_capacity(64);
+            for frame in tables.frames_of(stack) {
+                varint(&mut places, u64::from(frame.0) + 1);
+            }
+            written.clear();
+            message(written, 1, &places);
+        }
+        written
     }
 }
 

@@ -228,32 +228,26 @@ impl Sink for Facets {
         }
     }
 
-    fn samples(
-        &mut self,
-        like: &StackSample,
-        times: &mut dyn Iterator<Item = (Moment, u32)>,
-        tables: &StackTables,
-    ) {
-        let mut times = times.peekable();
-        if let Some((first, _)) = times.peek() {
+    fn samples(&mut self, like: &StackSample, times: &[(Moment, u32)], tables: &StackTables) {
+        if let Some((first, _)) = times.first() {
             self.matcher.begin(first.as_ns());
         }
         let window = self.matcher.window_ns();
         let is_wanted = self.matcher.accepts_owner(like, tables);
-        let (mut part, mut covered) = (None, None);
-        for (at, n) in times.map(|(at, n)| (at.as_ns(), n)) {
+        let part = is_wanted.then(|| self.part(like, tables));
+        let mut map = part.map(|part| &mut self.maps[part].1);
+        let (mut first, mut last) = (u64::MAX, 0);
+        for (at, n) in times.iter().map(|(at, n)| (at.as_ns(), *n)) {
             if !window.contains(&at) {
                 continue;
             }
-            let (first, last) = covered.unwrap_or((at, at));
-            covered = Some((first.min(at), last.max(at)));
-            if is_wanted {
-                let part = *part.get_or_insert_with(|| self.part(like, tables));
-                self.maps[part].1.add_many(at, n);
+            (first, last) = (first.min(at), last.max(at));
+            if let Some(map) = &mut map {
+                map.add_many(at, n);
                 self.n_samples += u64::from(n);
             }
         }
-        if let Some((first, last)) = covered {
+        if first <= last {
             self.cover(first);
             self.cover(last);
         }
@@ -372,8 +366,8 @@ mod cell_tests {
                 for _ in 0..3 {
                     exact.sample(&sample((at, cpu, is_idle)), &tables);
                 }
-                let mut times = [(Moment::from_ns(elsewhere(at)), 3)].into_iter();
-                cells.samples(&sample((0, cpu, is_idle)), &mut times, &tables);
+                let times = [(Moment::from_ns(elsewhere(at)), 3)];
+                cells.samples(&sample((0, cpu, is_idle)), &times, &tables);
             }
             prop_assert_eq!(cells.n_samples(), exact.n_samples());
             prop_assert_eq!(cells.grids(), exact.grids());

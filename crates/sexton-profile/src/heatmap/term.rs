@@ -75,7 +75,8 @@ pub fn text(name: &str, grid: &Grid, marks: &[Mark], options: Options) -> String
 /// Adds up cells so that the picture fits.
 fn merge(grid: &Grid, columns: usize, rows: usize) -> Vec<Vec<u32>> {
     let n_lines = grid.shape.rows.div_ceil(rows);
-    let merged = grid.columns.chunks(columns).map(|chunk| {
+    let all: Vec<&[u32]> = grid.columns.iter().collect();
+    let merged = all.chunks(columns).map(|chunk| {
         let mut lines = vec![0u32; n_lines];
         for column in chunk {
             for (row, count) in column.iter().enumerate() {

@@ -175,7 +175,8 @@ pub(crate) fn parse(text: &str, n_samples: u64) -> Option<Vec<TickCell>> {
 
 fn decode(coded: &[u8]) -> Result<Vec<TickCell>, Broken> {
     let mut bytes = Bytes(coded);
-    let mut cells = Vec::new();
+    // Most cells take one byte, and none takes less.
+    let mut cells = Vec::with_capacity(coded.len());
     while !bytes.0.is_empty() {
         let cpu = u32::try_from(bytes.varint()?).map_err(|_| Broken)?;
         let flags = bytes.byte()?;
@@ -194,7 +195,6 @@ fn decode_series(of: Of, coded: &[u8], cells: &mut Vec<TickCell>) -> Result<(), 
     let middle = if of.is_first { 0 } else { CELL_NS / 2 };
     let mut bytes = Bytes(coded);
     let mut cell = 0u64;
-    cells.reserve(coded.len());
     while let Some((&byte, rest)) = bytes.0.split_first() {
         bytes.0 = rest;
         let n = if byte & MORE == 0 {

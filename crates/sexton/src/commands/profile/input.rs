@@ -280,6 +280,7 @@ fn read_cells(
     answer: &mut Answer,
 ) -> Vec<Gap> {
     let tables = StackTables::default();
+    let mut times = Vec::new();
     let gaps = bundle.tick_cells(Some(window), &mut |cells| {
         for alike in cells.chunk_by(|a, b| (a.cpu, a.is_idle) == (b.cpu, b.is_idle)) {
             let state = if alike[0].is_idle {
@@ -289,8 +290,9 @@ fn read_cells(
             };
             answer.n_samples += alike.iter().map(|cell| u64::from(cell.n)).sum::<u64>();
             let sample = StackSample::without_owner(alike[0].at, alike[0].cpu, state);
-            let mut times = alike.iter().map(|cell| (cell.at, cell.n));
-            sink.samples(&sample, &mut times, &tables);
+            times.clear();
+            times.extend(alike.iter().map(|cell| (cell.at, cell.n)));
+            sink.samples(&sample, &times, &tables);
         }
     });
     gaps.into_iter().map(|(_, gap)| gap).collect()
