@@ -18,6 +18,8 @@ pub(crate) struct Life<'a> {
     pub(crate) runtime: Option<&'a str>,
     /// `namespace/pod`.
     pub(crate) pod: Option<String>,
+    /// How often a kubelet had started it before.
+    pub(crate) attempt: Option<u64>,
     pub(crate) project: Option<&'a str>,
     pub(crate) started: Option<Moment>,
     pub(crate) ended: Option<Moment>,
@@ -77,6 +79,7 @@ fn life<'a>(record: &'a Record, id: &'a str) -> Life<'a> {
         image: record.detail("image").or(name).unwrap_or("unknown"),
         runtime: record.detail("runtime"),
         pod,
+        attempt: record.detail("attempt").and_then(|n| n.parse().ok()),
         project: record.detail("compose_project"),
         started: None,
         ended: None,

@@ -2,10 +2,14 @@
 //!
 //! Means: something runs the same container again and again. Each life costs a cgroup, a
 //! mount, a network; what it leaves in the page cache keeps the dead cgroup (MCG001).
+//! A kubelet waits ever longer between two lives (CrashLoopBackOff), up to five minutes;
+//! then its own count of starts tells.
 //! Not this: a batch of jobs that runs and is done; a build that runs many images once.
 //! By hand: `docker ps -a --format '{{.Image}} {{.Status}}'`, twice: always one that is
 //! seconds old.
 //! Next: `docker logs` of the last one; who runs it is UNIT001 or UNIT002.
+
+mod backs_off;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,6 +28,7 @@ use crate::lives::{self, Life};
 use crate::origins;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::goes_on;
+use backs_off::{backs_off, logs_of_pod, n_starts, of_pod};
 
 const CODE: &str = "CTR001";
 
@@ -40,7 +45,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,
     is_cause: true,
-    thresholds: &[&LEAST_LIVES, &SHORT_SECONDS],
+    thresholds: &[&LEAST_LIVES, &backs_off::LEAST_ATTEMPTS, &SHORT_SECONDS],
     source: include_str!("ctr001_short_lived.rs"),
     judge,
 };
@@ -93,6 +98,8 @@ struct Short<'a> {
     lives: Vec<&'a Life<'a>>,
     n_failed: usize,
     has_one_name: bool,
+    /// The last life of one that a kubelet has started many times before.
+    backs_off: Option<&'a Life<'a>>,
 }
 
 /// Whether the short lives of one image are a loop, and not work that is done.
@@ -121,11 +128,13 @@ impl<'a> Short<'a> {
         let is_one = short.len() as f64 >= case.limit(&LEAST_LIVES)
             && is_mostly
             && goes_on(&times, case.last_heard("containers"), span);
-        is_one.then_some(Self {
+        let backs_off = backs_off(case, &short, lives);
+        (is_one || backs_off.is_some()).then_some(Self {
             image,
             lives: short,
             n_failed,
             has_one_name,
+            backs_off,
         })
     }
 
@@ -133,7 +142,7 @@ impl<'a> Short<'a> {
     /// knows minutes. Jobs that end well are work, however many there are.
     fn is_loop(&self, case: &Case<'_>) -> bool {
         let is_failing = 2 * self.n_failed >= self.lives.len();
-        is_failing || (self.has_one_name && !self.is_scheduled(case))
+        is_failing || self.backs_off.is_some() || (self.has_one_name && !self.is_scheduled(case))
     }
 
     fn is_scheduled(&self, case: &Case<'_>) -> bool {
@@ -168,18 +177,11 @@ impl<'a> Short<'a> {
                 false => Severity::Note,
             },
             confidence: Confidence::CERTAIN,
-            title: match (self.restarted(), figures::time(lived)) {
-                (Some(name), lived) => format!(
-                    "{name}, a container of {}, was started {n} times in the last {span} and \
-                     lived {lived} each time",
-                    self.image
-                ),
-                (None, lived) => format!(
-                    "{n} containers of {} lived {lived} each in the last {span}",
-                    self.image
-                ),
+            title: self.title(&span, lived),
+            figure: match self.backs_off {
+                Some(last) => format!("{} starts, {} each", n_starts(last), figures::time(lived)),
+                None => format!("{n} in {span}, {} each", figures::time(lived)),
             },
-            figure: format!("{n} in {span}, {} each", figures::time(lived)),
             since: Some(first),
             evidence: self.evidence(&span, lived),
             remedies: self.remedies(),
@@ -189,6 +191,25 @@ impl<'a> Short<'a> {
                 to: case.now(),
                 touched: Vec::new(),
             }],
+        }
+    }
+
+    fn title(&self, span: &str, lived: Duration) -> String {
+        let (n, image, lived) = (self.lives.len(), self.image, figures::time(lived));
+        match (self.backs_off, self.restarted()) {
+            (Some(last), _) => format!(
+                "{}, a container of {image}, was started {} times by its kubelet and lives \
+                 {lived} each time",
+                of_pod(last),
+                n_starts(last)
+            ),
+            (None, Some(name)) => format!(
+                "{name}, a container of {image}, was started {n} times in the last {span} and \
+                 lived {lived} each time"
+            ),
+            (None, None) => {
+                format!("{n} containers of {image} lived {lived} each in the last {span}")
+            }
         }
     }
 
@@ -213,6 +234,7 @@ impl<'a> Short<'a> {
             _ => format!("{runtime} ps -a --filter ancestor={image}"),
         };
         let mut remedies = vec![Remedy::command(RemedyKind::Look, "see the last ones", look)];
+        remedies.extend(self.backs_off.and_then(logs_of_pod));
         let has_cli = matches!(runtime, "docker" | "podman");
         if let Some(name) = self.restarted().filter(|_| has_cli) {
             let whose = shell_word(&format!("{runtime}:{name}"));
@@ -253,7 +275,16 @@ impl<'a> Short<'a> {
             (None, Some(name)) => Some(format!("each was named {name}")),
             (None, None) => None,
         };
-        evidence.extend(text.map(|text| Evidence::speaks_for(source, text)));
+        evidence.extend(text.map(|text| Evidence::speaks_for(source.clone(), text)));
+        evidence.extend(self.backs_off.map(|last| {
+            let n = n_starts(last);
+            let text = format!(
+                "its kubelet counts {n} starts of {}, and waits longer after each, up to five \
+                 minutes",
+                of_pod(last)
+            );
+            Evidence::speaks_for(source, text).value(n as f64)
+        }));
         evidence
     }
 }

@@ -1,6 +1,6 @@
 //! Runs pods by the interface that the kubelet uses, with curl as its HTTP/2:
 //! `cri-pod SOCKET NAME IMAGE COMMAND...` runs a pod with one container, which gets 20 MB,
-//! and prints the container's id.
+//! and prints the container's id. `ATTEMPT=7` in the environment makes it the eighth try.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ struct CreateContainer {
 #[derive(Clone, PartialEq, Message)]
 struct Container {
     #[prost(message, optional, tag = "1")]
-    metadata: Option<Name>,
+    metadata: Option<Try>,
     #[prost(message, optional, tag = "2")]
     image: Option<Name>,
     #[prost(string, repeated, tag = "3")]
@@ -97,6 +97,14 @@ struct Resources {
 
 const MEMORY_BYTES: i64 = 20_000_000;
 
+#[derive(Clone, PartialEq, Message)]
+struct Try {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(uint32, tag = "2")]
+    attempt: u32,
+}
+
 /// Several messages have one text as their first field.
 #[derive(Clone, PartialEq, Message)]
 struct Name {
@@ -109,6 +117,7 @@ fn main() -> Result<()> {
     let [socket, name, image, command @ ..] = &args[..] else {
         bail!("usage: cri-pod SOCKET NAME IMAGE COMMAND...");
     };
+    let attempt = std::env::var("ATTEMPT").map_or(Ok(0), |n| n.parse())?;
     let pod = pod(name);
     let question = RunPod {
         config: Some(pod.clone()),
@@ -122,7 +131,10 @@ fn main() -> Result<()> {
     let question = CreateContainer {
         pod: sandbox.name,
         config: Some(Container {
-            metadata: Some(named("main")),
+            metadata: Some(Try {
+                name: "main".into(),
+                attempt,
+            }),
             image: Some(named(image)),
             command: command.to_vec(),
             labels,

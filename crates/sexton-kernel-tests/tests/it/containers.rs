@@ -83,6 +83,8 @@ touch /run/crio/crio.sock
 mount --bind /run/containerd/containerd.sock /run/crio/crio.sock
 socket=/run/containerd/containerd.sock
 ./cri-pod $socket early $image /bin/sleep 1000 > early.id
+ATTEMPT=7 ./cri-pod $socket backs-off $image /bin/sh -c 'exit 1' > backs-off.id
+sleep 1
 ./sensor-dump containers 20 500 > records &
 dump=$!
 await grep -q container_running records
@@ -246,6 +248,12 @@ fn pods_are_heard_through_containerd_and_through_cri() {
             let is_it = |line: &&String| line.starts_with(id.trim()) && line.ends_with("tiny:1");
             assert_eq!(started.iter().filter(is_it).count(), 1, "{started:#?}");
         }
+        // One that a kubelet waits with longer and longer, and that ended before.
+        let keys = ["id", "pod", "attempt", "exit_code", "before_open"];
+        let id = engines.read("backs-off.id").expect("an id");
+        let expected = format!("{} backs-off 7 1 yes", id.trim());
+        let exited = seen.events("container_exited", runtime, &keys);
+        assert_eq!(count(&exited, &expected), 1, "{expected}: {exited:#?}");
         let lived = seen.events("container_exited", runtime, &["pod", "lifetime_ms"]);
         let lived = lived.iter().find_map(|line| line.strip_prefix("fails "));
         let lived_ms: u64 = lived.and_then(|ms| ms.parse().ok()).expect("a lifetime");

@@ -21,6 +21,12 @@ pub(super) const LINE_LIMIT_BYTES: usize = 256 << 10;
 /// Names are cut to this many bytes. Docker allows 4096 bytes for a label alone.
 const NAME_LIMIT_BYTES: usize = 256;
 
+/// What a kubelet counts its starts by. To Docker, annotations are labels too, by another name.
+const ATTEMPT: [&str; 2] = [
+    "annotation.io.kubernetes.container.restartCount",
+    "io.kubernetes.container.restartCount",
+];
+
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Events from then on, without an end.
@@ -52,6 +58,8 @@ pub(super) struct Identity {
     pub(super) pod: Option<String>,
     pub(super) pod_namespace: Option<String>,
     pub(super) pod_uid: Option<String>,
+    /// How often a kubelet has made this container of its pod anew; 0 is the first.
+    pub(super) attempt: Option<u32>,
     pub(super) compose_project: Option<String>,
 }
 
@@ -210,6 +218,7 @@ pub(super) fn identity(id: &str, image: &str, labels: &HashMap<String, String>) 
         pod: label("io.kubernetes.pod.name"),
         pod_namespace: label("io.kubernetes.pod.namespace"),
         pod_uid: label("io.kubernetes.pod.uid"),
+        attempt: ATTEMPT.iter().find_map(|key| label(key)?.parse().ok()),
         compose_project: label("com.docker.compose.project"),
     }
 }

@@ -3,7 +3,8 @@
 //! those of Docker are left to Docker, which knows their names.
 //!
 //! containerd keeps no events. What ended shortly before is known only as long as its
-//! task is not deleted, which most clients do at once.
+//! task is not deleted, which most clients do at once; of the containers of Kubernetes,
+//! CRI, which it speaks as well, knows the last of each.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,6 +14,7 @@ use prost::Message;
 
 use super::api::{Happening, Identity, Listed, What, identity, plain};
 use super::client::Trouble;
+use super::cri;
 use super::grpc::{Call, Came, Method};
 use super::session::{Told, Worker};
 
@@ -25,6 +27,9 @@ const TASKS: &str = "/containerd.services.tasks.v1.Tasks/List";
 
 /// The namespace of Docker. It names no images there.
 const OF_DOCKER: &str = "moby";
+
+/// The namespace of Kubernetes.
+const OF_KUBERNETES: &str = "k8s.io";
 
 /// Kubernetes tells of thousands of probes that run inside containers; these few topics
 /// are all that is subscribed to.
@@ -196,6 +201,8 @@ pub(super) fn follow(worker: &Worker, since_wall_ns: u64) -> Result<(), Trouble>
         known: HashMap::new(),
     };
     let mut stream = worker.asking(|| follower.subscribe())?;
+    let past = worker.asking(|| past_of_kubernetes(worker, since_wall_ns))?;
+    worker.tell(Told::Past(past));
     worker.asking(|| follower.look(since_wall_ns))?;
     // The subscription may have begun after the first look: containerd does not say.
     let mut second_look = Some(Instant::now() + worker.pace.tick);
@@ -220,6 +227,18 @@ pub(super) fn follow(worker: &Worker, since_wall_ns: u64) -> Result<(), Trouble>
         }
     }
     Ok(())
+}
+
+/// What CRI knows of the past; nothing where containerd is told not to speak it.
+fn past_of_kubernetes(worker: &Worker, since_wall_ns: u64) -> Result<Vec<Happening>, Trouble> {
+    let mut past = match cri::past(worker, since_wall_ns) {
+        Err(Trouble::Declined { .. }) => Vec::new(),
+        past => past?,
+    };
+    for happening in &mut past {
+        happening.identity.namespace = Some(OF_KUBERNETES.to_owned());
+    }
+    Ok(past)
 }
 
 struct Follower<'w> {

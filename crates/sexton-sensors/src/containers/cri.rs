@@ -97,6 +97,8 @@ struct Status {
 struct Metadata {
     #[prost(string, tag = "1")]
     name: String,
+    #[prost(uint32, tag = "2")]
+    attempt: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -131,6 +133,33 @@ pub(super) fn follow(worker: &Worker, since_wall_ns: u64) -> Result<(), Trouble>
         std::thread::sleep(worker.pace.tick);
     }
     Ok(())
+}
+
+/// What happened since then, as far as the runtime still has it: for one that speaks this
+/// too, and keeps no events. The kubelet keeps the last dead container of each of a pod's.
+pub(super) fn past(worker: &Worker, since_wall_ns: u64) -> Result<Vec<Happening>, Trouble> {
+    let answer: ListAnswer = method(&worker.socket, LIST).ask(&Empty {}, worker.pace.answer)?;
+    let is_recent = |container: &&Container| {
+        container.state == EXITED || moment(container.created_at) >= Some(since_wall_ns)
+    };
+    let mut past = Vec::new();
+    for container in answer.containers.iter().filter(is_recent).take(ASKED_LIMIT) {
+        let status = status(worker, &container.id)?;
+        past.extend(status.map(|status| lives(&status, since_wall_ns, false)));
+    }
+    Ok(past.concat())
+}
+
+/// What the runtime says of one; `None` if it is gone meanwhile.
+fn status(worker: &Worker, id: &str) -> Result<Option<Status>, Trouble> {
+    let question = StatusQuestion { id: id.to_owned() };
+    let method = method(&worker.socket, STATUS);
+    let answer: Result<StatusAnswer, Trouble> = method.ask(&question, worker.pace.answer);
+    match answer {
+        Ok(answer) => Ok(answer.status),
+        Err(Trouble::Declined { .. }) => Ok(None),
+        Err(trouble) => Err(trouble),
+    }
 }
 
 fn method<'m>(socket: &'m Path, path: &'m str) -> Method<'m> {
@@ -198,17 +227,7 @@ impl Follower<'_> {
         container: &Container,
         before: Option<&Known>,
     ) -> Result<Option<Known>, Trouble> {
-        let question = StatusQuestion {
-            id: container.id.clone(),
-        };
-        let method = method(&self.worker.socket, STATUS);
-        let answer: Result<StatusAnswer, Trouble> = method.ask(&question, self.worker.pace.answer);
-        let status = match answer {
-            Ok(answer) => answer.status,
-            Err(Trouble::Declined { .. }) => None,
-            Err(trouble) => return Err(trouble),
-        };
-        let Some(status) = status else {
+        let Some(status) = status(self.worker, &container.id)? else {
             return Ok(None);
         };
         let past = lives(&status, self.since_wall_ns, before.is_some());
@@ -258,12 +277,10 @@ fn moment(ns: i64) -> Option<u64> {
 
 fn identity_of(status: &Status) -> Identity {
     let image = status.image.as_ref().map_or("", |image| &image.name);
-    let name = status
-        .metadata
-        .as_ref()
-        .map(|metadata| plain(&metadata.name));
+    let metadata = status.metadata.as_ref();
     Identity {
-        name,
+        name: metadata.map(|metadata| plain(&metadata.name)),
+        attempt: metadata.map(|metadata| metadata.attempt),
         ..identity(&status.id, image, &status.labels)
     }
 }

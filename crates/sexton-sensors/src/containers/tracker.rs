@@ -203,6 +203,7 @@ impl Tracker {
             ("pod", identity.pod.clone()),
             ("pod_namespace", identity.pod_namespace.clone()),
             ("pod_uid", identity.pod_uid.clone()),
+            ("attempt", identity.attempt.map(|n| n.to_string())),
             ("compose_project", identity.compose_project.clone()),
             (
                 "before_open",
