@@ -98,13 +98,17 @@ struct Short<'a> {
     lives: Vec<&'a Life<'a>>,
     n_failed: usize,
     has_one_name: bool,
+    /// They are many, and they go on.
+    has_many: bool,
     /// The last life of one that a kubelet has started many times before.
     backs_off: Option<&'a Life<'a>>,
 }
 
-/// Whether the short lives of one image are a loop, and not work that is done.
+/// Whether the short lives of one image are a loop, and not work that is done. One life in
+/// five minutes is none.
 pub(super) fn is_loop<'a>(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> bool {
-    Short::of(case, image, lives).is_some_and(|short| short.is_loop(case))
+    let short = Short::of(case, image, lives);
+    short.is_some_and(|short| short.has_many && short.is_loop(case))
 }
 
 impl<'a> Short<'a> {
@@ -125,15 +129,16 @@ impl<'a> Short<'a> {
         let times: Vec<Moment> = lives.iter().map(Life::at).collect();
         let is_loop = 2 * n_failed >= short.len() || has_one_name;
         let span = if is_loop { LOOP_SPAN } else { BATCH_SPAN };
-        let is_one = short.len() as f64 >= case.limit(&LEAST_LIVES)
+        let has_many = short.len() as f64 >= case.limit(&LEAST_LIVES)
             && is_mostly
             && goes_on(&times, case.last_heard("containers"), span);
         let backs_off = backs_off(case, &short, lives);
-        (is_one || backs_off.is_some()).then_some(Self {
+        (has_many || backs_off.is_some()).then_some(Self {
             image,
             lives: short,
             n_failed,
             has_one_name,
+            has_many,
             backs_off,
         })
     }
@@ -256,10 +261,11 @@ impl<'a> Short<'a> {
         let n = self.lives.len();
         let runtime = self.runtime().unwrap_or("runtime");
         let source = format!("containers: {runtime} events");
-        let text = format!(
-            "{n} short lives in {span}, half of them shorter than {}",
-            figures::time(lived)
-        );
+        let lived = figures::time(lived);
+        let text = match n {
+            1 => format!("one short life in {span}: {lived}"),
+            _ => format!("{n} short lives in {span}, half of them shorter than {lived}"),
+        };
         let mut evidence = vec![Evidence::speaks_for(source.clone(), text).value(n as f64)];
         let text = format!("{} of {n} ended with a status that is not 0", self.n_failed);
         evidence.push(match self.n_failed {
@@ -267,6 +273,7 @@ impl<'a> Short<'a> {
             _ => Evidence::speaks_for(source.clone(), text).value(self.n_failed as f64),
         });
         let name = self.lives.first().and_then(|life| life.name);
+        let name = name.filter(|_| n > 1);
         let text = match (self.restarted(), name.filter(|_| self.has_one_name)) {
             (Some(name), _) => Some(format!(
                 "it was one container each time, {name}: {runtime} starts it again, by its \
