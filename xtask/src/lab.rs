@@ -4,6 +4,7 @@
 //! this machine, which takes seconds, or in a Debian guest with another kernel and cgroup
 //! version, under emulation. What comes of it lies in `target/lab/SCENARIO-KERNEL-CGROUP`.
 
+mod before;
 mod card;
 mod console;
 mod guest;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context as _, Result, ensure};
 use sexton_lab::scenario::Scenario;
 
+use super::before::Before;
 use super::card::Card;
 use super::page;
 use super::place::Place;
@@ -122,7 +123,7 @@ fn is_done(stage: &Stage, scenario: &Scenario, place: &Place, choice: &Choice) -
     is_done
 }
 
-/// Writes the page from all that was ever played.
+/// Writes the page from all that was played here, and from what it says of the rest.
 fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
     let places: Vec<&Place> = places.iter().filter(is_shown).collect();
     let mut cards = Vec::new();
@@ -138,7 +139,8 @@ fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
     ensure!(!cards.is_empty(), "nothing was played yet");
     let names: Vec<String> = places.iter().map(|place| place.name()).collect();
     let page = workspace::root().join("docs/matrix.md");
-    std::fs::write(&page, page::page(scenarios, &names, &cards))
+    let before = Before(std::fs::read_to_string(&page).unwrap_or_default());
+    std::fs::write(&page, page::page(scenarios, &names, &cards, &before))
         .with_context(|| format!("cannot write {}", page.display()))?;
     println!("written: {}", page.display());
     Ok(match cards.iter().all(Card::is_good) {

@@ -1,10 +1,13 @@
-//! docs/matrix.md, from the cards of runs.
+//! docs/matrix.md, from the cards of runs and from what it said before.
 
 use std::fmt::Write as _;
 
 use sexton_lab::scenario::Scenario;
 
+use super::before::{Before, shown};
 use super::card::Card;
+
+pub(super) const NOT_PLAYED: &str = "not played";
 
 const HEAD: &str = "\
 # The matrix
@@ -21,30 +24,47 @@ What is different in an
 emulated guest is told in [lab.md](lab.md).
 ";
 
-/// The whole page.
-pub(super) fn page(scenarios: &[Scenario], places: &[String], cards: &[Card]) -> String {
-    let mut text = format!("{HEAD}\n{}", machines(places, cards));
+/// The whole page. What has no card stays as it was.
+pub(super) fn page(
+    scenarios: &[Scenario],
+    places: &[String],
+    cards: &[Card],
+    before: &Before,
+) -> String {
+    let mut text = format!("{HEAD}\n{}", machines(places, cards, before));
     let _ = write!(text, "\n| scenario |");
     for place in places {
-        let _ = write!(text, " {} |", place.replace('-', " "));
+        let _ = write!(text, " {} |", shown(place));
     }
     let _ = writeln!(text, "\n| --- |{}", " --- |".repeat(places.len()));
+    let (mut n_green, mut n_red, mut reds) = (0, 0, String::new());
     for scenario in scenarios {
         let _ = write!(text, "| `{}` |", scenario.name);
         for place in places {
-            let _ = write!(text, " {} |", cell(find(cards, &scenario.name, place)));
+            let card = find(cards, &scenario.name, place);
+            let said = before.cell(&scenario.name, place);
+            let cell = card.map_or_else(|| said.unwrap_or(NOT_PLAYED).to_owned(), cell);
+            let _ = write!(text, " {cell} |");
+            n_green += usize::from(cell.starts_with(GREEN));
+            if cell.starts_with(RED) {
+                n_red += 1;
+                let said = before.why(&scenario.name, place);
+                let why = card.map_or_else(|| said.unwrap_or_default().to_owned(), why);
+                let _ = writeln!(reds, "- `{}` on {}: {why}", scenario.name, shown(place));
+            }
         }
         text.push('\n');
     }
-    let n_green = cards.iter().filter(|card| card.is_good()).count();
     let n_cells = scenarios.len() * places.len();
-    let n_not = n_cells - cards.len();
+    let n_not = n_cells - n_green - n_red;
     let _ = writeln!(
         text,
-        "\n{n_green} of {n_cells} cells are green, {} red, {n_not} not played.",
-        cards.len() - n_green
+        "\n{n_green} of {n_cells} cells are green, {n_red} red, {n_not} not played."
     );
-    text + &reds(cards) + &titles(scenarios)
+    if !reds.is_empty() {
+        let _ = write!(text, "\n## Red, and why\n\n{reds}");
+    }
+    text + &titles(scenarios)
 }
 
 fn find<'a>(cards: &'a [Card], scenario: &str, place: &str) -> Option<&'a Card> {
@@ -52,21 +72,21 @@ fn find<'a>(cards: &'a [Card], scenario: &str, place: &str) -> Option<&'a Card> 
     cards.find(|card| card.scenario == scenario && card.place == place)
 }
 
-fn cell(card: Option<&Card>) -> String {
-    let Some(card) = card else {
-        return "not played".to_owned();
-    };
+const GREEN: &str = "green";
+const RED: &str = "**red**";
+
+fn cell(card: &Card) -> String {
     let seconds = card
         .seconds
         .map_or_else(String::new, |seconds| format!(" {seconds:.0} s"));
     match card.is_good() {
-        true => format!("green{seconds}"),
-        false => format!("**red**{seconds}"),
+        true => format!("{GREEN}{seconds}"),
+        false => format!("{RED}{seconds}"),
     }
 }
 
 /// Which kernels these were, and when.
-fn machines(places: &[String], cards: &[Card]) -> String {
+fn machines(places: &[String], cards: &[Card], before: &Before) -> String {
     let mut text = "| machine | kernel | played |\n| --- | --- | --- |\n".to_owned();
     for (i, place) in places.iter().enumerate() {
         let here = cards.iter().filter(|card| card.place == *place);
@@ -77,39 +97,25 @@ fn machines(places: &[String], cards: &[Card]) -> String {
         };
         let (release, day) = match (release, here.map(|card| card.at).max()) {
             (Some(card), Some(at)) => (card.release.as_str(), day(at)),
-            _ => ("", "not yet".to_owned()),
+            _ => {
+                let (release, day) = before.machine(place).unwrap_or(("", "not yet"));
+                (release, day.to_owned())
+            }
         };
-        let _ = writeln!(
-            text,
-            "| {}, {how} | {release} | {day} |",
-            place.replace('-', " ")
-        );
+        let _ = writeln!(text, "| {}, {how} | {release} | {day} |", shown(place));
     }
     text
 }
 
-/// Why each red cell is red.
-fn reds(cards: &[Card]) -> String {
-    let mut text = String::new();
-    for card in cards.iter().filter(|card| !card.is_good()) {
-        let wrong = card.checks.iter().filter_map(|(what, why)| {
-            let why = why.as_ref()?.replace('\n', " ");
-            let why: String = why.chars().take(300).collect();
-            Some(format!("{what}: {why}"))
-        });
-        let wrong: Vec<String> = wrong.collect();
-        let _ = writeln!(
-            text,
-            "- `{}` on {}: {}",
-            card.scenario,
-            card.place.replace('-', " "),
-            wrong.join("; ")
-        );
-    }
-    match text.is_empty() {
-        true => text,
-        false => format!("\n## Red, and why\n\n{text}"),
-    }
+/// Why a cell is red.
+fn why(card: &Card) -> String {
+    let wrong = card.checks.iter().filter_map(|(what, why)| {
+        let why = why.as_ref()?.replace('\n', " ");
+        let why: String = why.chars().take(300).collect();
+        Some(format!("{what}: {why}"))
+    });
+    let wrong: Vec<String> = wrong.collect();
+    wrong.join("; ")
 }
 
 fn titles(scenarios: &[Scenario]) -> String {
@@ -148,31 +154,53 @@ mod tests {
         check(1_794_787_200, "2026-11-16");
     }
 
-    #[test]
-    fn a_red_cell_says_why() {
-        let card = Card {
+    fn played(place: &str, why: Option<&str>) -> Card {
+        Card {
             scenario: "timer".into(),
-            place: "6.1-v2".into(),
+            place: place.into(),
             key: String::new(),
             release: "6.1.0-54".into(),
-            at: 0,
+            at: 1_794_787_200,
             seconds: Some(23.4),
             failed: None,
-            checks: vec![("root".into(), Some("it blames cron".into()))],
-        };
+            checks: vec![("root".into(), why.map(str::to_owned))],
+        }
+    }
+
+    /// The page of one scenario on two machines.
+    fn page_of(cards: &[Card], before: &str) -> String {
         let file = crate::workspace::root().join("lab/scenarios/timer.toml");
         let scenario = Scenario::read(&file).expect("a scenario");
         let places = ["6.1-v2".to_owned(), "7-v2".to_owned()];
-        let text = page(&[scenario], &places, std::slice::from_ref(&card));
-        assert!(
-            text.contains("0 of 2 cells are green, 1 red, 1 not played"),
-            "{text}"
-        );
-        assert!(
-            text.contains("`timer` on 6.1 v2: root: it blames cron"),
-            "{text}"
-        );
-        assert_eq!(cell(Some(&card)), "**red** 23 s");
-        assert_eq!(cell(None), "not played");
+        page(&[scenario], &places, cards, &Before(before.to_owned()))
+    }
+
+    #[test]
+    fn a_red_cell_says_why() {
+        let text = page_of(&[played("6.1-v2", Some("it blames cron"))], "");
+        for expected in [
+            "| `timer` | **red** 23 s | not played |\n",
+            "0 of 2 cells are green, 1 red, 1 not played",
+            "- `timer` on 6.1 v2: root: it blames cron\n",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_played_elsewhere_stays() {
+        let before = page_of(&[played("6.1-v2", Some("it blames cron"))], "");
+        let text = page_of(&[played("7-v2", None)], &before);
+        for expected in [
+            "| `timer` | **red** 23 s | green 23 s |\n",
+            "1 of 2 cells are green, 1 red, 0 not played",
+            "- `timer` on 6.1 v2: root: it blames cron\n",
+            "| 6.1 v2, systemd in namespaces | 6.1.0-54 | 2026-11-16 |\n",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert_eq!(page_of(&[], &text), text);
+        let mended = page_of(&[played("6.1-v2", None)], &text);
+        assert!(mended.contains("2 of 2 cells are green") && !mended.contains("blames"));
     }
 }

@@ -1,0 +1,47 @@
+//! What docs/matrix.md says already: a cell that was played elsewhere keeps what it has.
+
+/// The page as it was.
+pub(super) struct Before(pub(super) String);
+
+impl Before {
+    /// What it says of a cell, unless that it was not played.
+    pub(super) fn cell(&self, scenario: &str, place: &str) -> Option<&str> {
+        let places = self.row("scenario")?;
+        let at = places.iter().position(|name| *name == shown(place))?;
+        let cell = *self.row(&format!("`{scenario}`"))?.get(at)?;
+        (cell != super::page::NOT_PLAYED).then_some(cell)
+    }
+
+    /// Why a cell is red.
+    pub(super) fn why(&self, scenario: &str, place: &str) -> Option<&str> {
+        let begin = format!("- `{scenario}` on {}: ", shown(place));
+        self.0.lines().find_map(|line| line.strip_prefix(&begin))
+    }
+
+    /// The kernel of a machine, and when it was played on.
+    pub(super) fn machine(&self, place: &str) -> Option<(&str, &str)> {
+        let begin = format!("| {}, ", shown(place));
+        let line = self.0.lines().find(|line| line.starts_with(&begin))?;
+        match cells(line)[..] {
+            [_, kernel, day] if !kernel.is_empty() => Some((kernel, day)),
+            _ => None,
+        }
+    }
+
+    /// The cells of the row that begins with this one, without it.
+    fn row(&self, first: &str) -> Option<Vec<&str>> {
+        let begin = format!("| {first} |");
+        let line = self.0.lines().find(|line| line.starts_with(&begin))?;
+        Some(cells(line).split_off(1))
+    }
+}
+
+/// A machine as the page names it.
+pub(super) fn shown(place: &str) -> String {
+    place.replace('-', " ")
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    let inner = line.trim().trim_matches('|');
+    inner.split('|').map(str::trim).collect()
+}
