@@ -255,7 +255,8 @@ impl Fix<'_> {
             if now == 0 || stop.load(Ordering::Relaxed) {
                 return Ok(now);
             }
-            n_alike = if now == last { n_alike + 1 } else { 0 };
+            // Where more come meanwhile, it is never alike: then it is enough that none goes.
+            n_alike = if now >= last { n_alike + 1 } else { 0 };
             last = now;
             thread::sleep(LOOK_EVERY);
         }
