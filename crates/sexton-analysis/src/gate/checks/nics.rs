@@ -61,12 +61,14 @@ fn device_of(subject: &str) -> &str {
     subject.split('/').next().unwrap_or(subject)
 }
 
-/// Resets by device; the lines of one reset count once.
+/// Resets by device; the lines of one reset count once. What a program wrote into the log is
+/// no reset.
 fn resets_in_log(records: &dyn Timeline) -> BTreeMap<String, f64> {
     let mut devices: BTreeMap<String, (f64, Option<Moment>)> = BTreeMap::new();
     for record in records.of(&KLOG_EVENT) {
         let class = record.detail("class").unwrap_or_default();
-        if !matches!(class, "nic_reset" | "nic_tx_timeout" | "nic_reset_failed") {
+        let is_one = matches!(class, "nic_reset" | "nic_tx_timeout" | "nic_reset_failed");
+        if !is_one || record.detail("written_by") == Some("userspace") {
             continue;
         }
         let name = record.detail("device").or(record.detail("bus"));

@@ -92,11 +92,12 @@ impl Node {
         }
     }
 
-    fn event(&mut self, at_s: u64, class: &str) {
+    fn event(&mut self, at_s: u64, class: &str, written_by: &str) {
         let mut out = Sink::new("klog", Moment::from_ns(at_s * SECOND));
         let details = vec![
             ("class".into(), class.into()),
             ("device".into(), "eth0".into()),
+            ("written_by".into(), written_by.into()),
         ];
         let subject = Subject::new(SubjectKind::Device, "eth0");
         out.event(out.now(), &subject, &KLOG_EVENT, details);
@@ -186,9 +187,16 @@ fn the_lines_of_one_reset_count_once() {
         (300, "nic_reset"),
         (301, "nic_reset_done"),
     ] {
-        node.event(at_s, class);
+        node.event(at_s, class, "kernel");
     }
     node.check("nic_resets", Passed::No, Some(2.0));
+}
+
+#[test]
+fn what_a_program_wrote_into_the_log_is_no_reset() {
+    let mut node = quiet();
+    node.event(100, "nic_reset", "userspace");
+    node.check("nic_resets", Passed::Yes, Some(0.0));
 }
 
 #[test]
