@@ -28,7 +28,7 @@ use crate::lives::{self, Life};
 use crate::origins;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::goes_on;
-use backs_off::{backs_off, logs_of_pod, n_starts, of_pod};
+use backs_off::{backs_off, lived_of, logs_of_pod, n_starts, of_pod};
 
 const CODE: &str = "CTR001";
 
@@ -184,7 +184,7 @@ impl<'a> Short<'a> {
             confidence: Confidence::CERTAIN,
             title: self.title(&span, lived),
             figure: match self.backs_off {
-                Some(last) => format!("{} starts, {} each", n_starts(last), figures::time(lived)),
+                Some(last) => format!("{} starts, the last {}", n_starts(last), lived_of(last)),
                 None => format!("{n} in {span}, {} each", figures::time(lived)),
             },
             since: Some(first),
@@ -203,10 +203,11 @@ impl<'a> Short<'a> {
         let (n, image, lived) = (self.lives.len(), self.image, figures::time(lived));
         match (self.backs_off, self.restarted()) {
             (Some(last), _) => format!(
-                "{}, a container of {image}, was started {} times by its kubelet and lives \
-                 {lived} each time",
+                "{}, a container of {image}, was started {} times by its kubelet and lived {} \
+                 the last time",
                 of_pod(last),
-                n_starts(last)
+                n_starts(last),
+                lived_of(last)
             ),
             (None, Some(name)) => format!(
                 "{name}, a container of {image}, was started {n} times in the last {span} and \

@@ -6,6 +6,8 @@
 //! task is not deleted, which most clients do at once; of the containers of Kubernetes,
 //! CRI, which it speaks as well, knows the last of each.
 
+mod messages;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,6 +19,11 @@ use super::client::Trouble;
 use super::cri;
 use super::grpc::{Call, Came, Method};
 use super::session::{Told, Worker};
+use messages::{
+    ById, Container, ContainerAnswer, ContainerCreate, Empty, Envelope, Filters, NamespacesAnswer,
+    OfContainer, PAUSED, PAUSING, RUNNING, STOPPED, TaskExit, TasksAnswer, Timestamp,
+    VersionAnswer,
+};
 
 const VERSION: &str = "/containerd.services.version.v1.Version/Version";
 const SUBSCRIBE: &str = "/containerd.services.events.v1.Events/Subscribe";
@@ -46,142 +53,6 @@ const KNOWN_LIMIT: usize = 10_000;
 
 /// Namespaces that are looked into; each is a tenant, and a node has a few.
 const NAMESPACES_LIMIT: usize = 64;
-
-// The messages, with just the fields that are read. Source: api/ of containerd 1.6.
-
-#[derive(Clone, PartialEq, Message)]
-struct Empty {}
-
-#[derive(Clone, PartialEq, Message)]
-struct VersionAnswer {
-    #[prost(string, tag = "1")]
-    version: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Filters {
-    #[prost(string, repeated, tag = "1")]
-    filters: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NamespacesAnswer {
-    #[prost(message, repeated, tag = "1")]
-    namespaces: Vec<Namespace>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Namespace {
-    #[prost(string, tag = "1")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ById {
-    #[prost(string, tag = "1")]
-    id: String,
-}
-
-/// The answer for one, and each of a listing.
-#[derive(Clone, PartialEq, Message)]
-struct ContainerAnswer {
-    #[prost(message, optional, tag = "1")]
-    container: Option<Container>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Container {
-    #[prost(string, tag = "1")]
-    id: String,
-    #[prost(map = "string, string", tag = "2")]
-    labels: HashMap<String, String>,
-    #[prost(string, tag = "3")]
-    image: String,
-    #[prost(message, optional, tag = "8")]
-    created_at: Option<Timestamp>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Timestamp {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TasksAnswer {
-    #[prost(message, repeated, tag = "1")]
-    tasks: Vec<Task>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Task {
-    // Field 1, the container's id, is left empty by servers; the task has the same.
-    #[prost(string, tag = "2")]
-    id: String,
-    #[prost(int32, tag = "4")]
-    status: i32,
-    #[prost(uint32, tag = "9")]
-    exit_status: u32,
-    #[prost(message, optional, tag = "10")]
-    exited_at: Option<Timestamp>,
-}
-
-const RUNNING: i32 = 2;
-const STOPPED: i32 = 3;
-const PAUSED: i32 = 4;
-const PAUSING: i32 = 5;
-
-#[derive(Clone, PartialEq, Message)]
-struct Envelope {
-    #[prost(message, optional, tag = "1")]
-    timestamp: Option<Timestamp>,
-    #[prost(string, tag = "2")]
-    namespace: String,
-    #[prost(string, tag = "3")]
-    topic: String,
-    #[prost(message, optional, tag = "4")]
-    event: Option<Any>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Any {
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `TaskStart` and `TaskOOM`, of which only the container's id is read.
-type OfContainer = ById;
-
-#[derive(Clone, PartialEq, Message)]
-struct ContainerCreate {
-    #[prost(string, tag = "1")]
-    id: String,
-    #[prost(string, tag = "2")]
-    image: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TaskExit {
-    #[prost(string, tag = "1")]
-    container_id: String,
-    #[prost(string, tag = "2")]
-    id: String,
-    #[prost(uint32, tag = "4")]
-    exit_status: u32,
-    #[prost(message, optional, tag = "5")]
-    exited_at: Option<Timestamp>,
-}
-
-impl Timestamp {
-    /// None before 1970, and for what is no time at all.
-    fn ns(&self) -> Option<u64> {
-        let seconds = u64::try_from(self.seconds).ok()?;
-        let nanos = u64::try_from(self.nanos).ok()?;
-        seconds.checked_mul(1_000_000_000)?.checked_add(nanos)
-    }
-}
 
 /// Which version answers.
 pub(super) fn version(socket: &Path, within: Duration) -> Result<String, Trouble> {

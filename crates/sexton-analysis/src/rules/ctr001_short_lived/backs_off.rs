@@ -9,6 +9,7 @@ use sexton_model::text::shell_word;
 
 use super::{CODE, SHORT_SECONDS};
 use crate::case::Case;
+use crate::figures;
 use crate::lives::Life;
 use crate::rule::Threshold;
 
@@ -54,6 +55,10 @@ pub(super) fn backs_off<'a>(
 /// How often it was started, the last time included.
 pub(super) fn n_starts(last: &Life<'_>) -> u64 {
     last.attempt.unwrap_or(0).saturating_add(1)
+}
+
+pub(super) fn lived_of(last: &Life<'_>) -> String {
+    figures::time(last.lived.unwrap_or_default())
 }
 
 /// A container by its name in its pod. To Docker, that is a part of its name.
@@ -133,7 +138,7 @@ mod tests {
         assert_eq!(
             found[0].title,
             "app of pod default/crasher, a container of crasher:1, was started 38 times by its \
-             kubelet and lives 2.0 s each time"
+             kubelet and lived 2.0 s the last time"
         );
         assert_eq!(found[0].severity, Severity::Warning);
         let commands = found[0].remedies.iter();
