@@ -18,7 +18,7 @@ pub(crate) struct Life<'a> {
     pub(crate) runtime: Option<&'a str>,
     /// `namespace/pod`.
     pub(crate) pod: Option<String>,
-    /// How often a kubelet had started it before.
+    /// How often a kubelet or Docker had started it before.
     pub(crate) attempt: Option<u64>,
     pub(crate) project: Option<&'a str>,
     pub(crate) started: Option<Moment>,

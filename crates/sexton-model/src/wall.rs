@@ -58,6 +58,41 @@ fn rfc3339(ns: i128) -> String {
     )
 }
 
+/// Nanoseconds since 1970 of a time in RFC 3339 and UTC, `2026-11-16T13:52:07.25Z`; `None` for
+/// any other text, and for times before 1970, by which some say that there was none.
+pub fn unix_ns(rfc3339: &str) -> Option<u64> {
+    let (date, time) = rfc3339.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let [year, month, day] = numbers(date, '-')?;
+    let [hour, minute, second] = numbers(time, ':')?;
+    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && year <= 9999;
+    let is_time = hour < 24 && minute < 60 && second <= 60;
+    let is_digits = fraction.len() <= 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_date || !is_time || !is_digits {
+        return None;
+    }
+    let ns: i128 = format!("{fraction:0<9}").parse().ok()?;
+    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    u64::try_from(seconds * NS_PER_SECOND + ns).ok()
+}
+
+fn numbers(text: &str, between: char) -> Option<[i128; 3]> {
+    let is_digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let parts = text.split(between).filter(is_digits);
+    let numbers: Vec<i128> = parts.filter_map(|part| part.parse().ok()).collect();
+    numbers.try_into().ok()
+}
+
+/// The day since 1970-01-01 of a date: what [`civil`] undoes.
+fn days(year: i128, month: i128, day: i128) -> i128 {
+    let year = year - i128::from(month <= 2);
+    let from_march = (month + 9) % 12;
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * from_march + 2) / 5 + day - 1;
+    let days = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    year.div_euclid(400) * 146_097 + days - 719_468
+}
+
 /// The date of a day since 1970-01-01, by counting years from March: leap days then come
 /// last in a year, and 400 years are one period of 146,097 days.
 fn civil(days: i128) -> (i128, i128, i128) {
@@ -96,6 +131,32 @@ mod tests {
         ] {
             assert_eq!(rfc3339(seconds * NS_PER_SECOND), shown);
         }
+    }
+
+    #[test]
+    fn a_time_is_read_as_it_is_written() {
+        for day in (0..60_000).step_by(37) {
+            let ns = (day * 86_400 + 45_296) * NS_PER_SECOND + 7_000_000;
+            assert_eq!(unix_ns(&rfc3339(ns)), u64::try_from(ns).ok());
+        }
+        let check = |text: &str, expected: Option<u64>| assert_eq!(unix_ns(text), expected);
+        check("1970-01-01T00:00:01Z", Some(1_000_000_000));
+        check("1970-01-01T00:00:00.000000042Z", Some(42));
+        check("1970-01-01T00:00:00.25Z", Some(250_000_000));
+        // What Docker says of a container that has not ended yet.
+        check("0001-01-01T00:00:00Z", None);
+        for text in [
+            "",
+            "Z",
+            "T",
+            "1970-01-01",
+            "1970-13-01T00:00:00Z",
+            "1970-01-01T00:00:00+01:00",
+        ] {
+            check(text, None);
+        }
+        check("1970-01-01T00:00:00.+25Z", None);
+        check("99999999999999999999-01-01T00:00:00Z", None);
     }
 
     #[test]

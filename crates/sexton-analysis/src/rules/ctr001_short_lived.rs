@@ -2,8 +2,8 @@
 //!
 //! Means: something runs the same container again and again. Each life costs a cgroup, a
 //! mount, a network; what it leaves in the page cache keeps the dead cgroup (MCG001).
-//! A kubelet waits ever longer between two lives (CrashLoopBackOff), up to five minutes;
-//! then its own count of starts tells.
+//! A kubelet waits ever longer between two lives (CrashLoopBackOff), up to five minutes, and
+//! Docker up to one; then their own count of starts tells.
 //! Not this: a batch of jobs that runs and is done; a build that runs many images once.
 //! By hand: `docker ps -a --format '{{.Image}} {{.Status}}'`, twice: always one that is
 //! seconds old.
@@ -28,7 +28,7 @@ use crate::lives::{self, Life};
 use crate::origins;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::goes_on;
-use backs_off::{backs_off, lived_of, logs_of_pod, n_starts, of_pod};
+use backs_off::{backs_off, lived_of, n_starts, of_pod, remedies_of_pod, starter};
 
 const CODE: &str = "CTR001";
 
@@ -45,7 +45,12 @@ pub(super) static RULE: Rule = Rule {
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,
     is_cause: true,
-    thresholds: &[&LEAST_LIVES, &backs_off::LEAST_ATTEMPTS, &SHORT_SECONDS],
+    thresholds: &[
+        &LEAST_LIVES,
+        &backs_off::LEAST_ATTEMPTS,
+        &backs_off::LEAST_RESTARTS,
+        &SHORT_SECONDS,
+    ],
     source: include_str!("ctr001_short_lived.rs"),
     judge,
 };
@@ -100,8 +105,15 @@ struct Short<'a> {
     has_one_name: bool,
     /// They are many, and they go on.
     has_many: bool,
-    /// The last life of one that a kubelet has started many times before.
+    /// The last life of one that a kubelet or Docker has started many times before.
     backs_off: Option<&'a Life<'a>>,
+}
+
+/// Whether this rule tells of an image.
+pub(super) fn is_told(case: &Case<'_>, image: &str) -> bool {
+    let by_image = lives::by_image(case);
+    let lives = by_image.get(image);
+    lives.is_some_and(|lives| Short::of(case, image, lives).is_some())
 }
 
 /// Whether the short lives of one image are a loop, and not work that is done. One life in
@@ -203,10 +215,11 @@ impl<'a> Short<'a> {
         let (n, image, lived) = (self.lives.len(), self.image, figures::time(lived));
         match (self.backs_off, self.restarted()) {
             (Some(last), _) => format!(
-                "{}, a container of {image}, was started {} times by its kubelet and lived {} \
-                 the last time",
+                "{}, a container of {image}, was started {} times by {} and lived {} the last \
+                 time",
                 of_pod(last),
                 n_starts(last),
+                starter(last).0,
                 lived_of(last)
             ),
             (None, Some(name)) => format!(
@@ -228,7 +241,8 @@ impl<'a> Short<'a> {
     fn restarted(&self) -> Option<&'a str> {
         let ids: BTreeSet<&str> = self.lives.iter().map(|life| life.id).collect();
         let name = self.lives.first().and_then(|life| life.name);
-        name.filter(|_| ids.len() == 1 && self.lives.len() > 1)
+        let is_counted = self.backs_off.is_some_and(|last| last.pod.is_none());
+        name.filter(|_| ids.len() == 1 && (self.lives.len() > 1 || is_counted))
     }
 
     /// Commands of the runtime that told of them.
@@ -240,7 +254,8 @@ impl<'a> Short<'a> {
             _ => format!("{runtime} ps -a --filter ancestor={image}"),
         };
         let mut remedies = vec![Remedy::command(RemedyKind::Look, "see the last ones", look)];
-        remedies.extend(self.backs_off.and_then(logs_of_pod));
+        let of_pod = self.backs_off.or(self.lives.last().copied());
+        remedies.extend(of_pod.map(remedies_of_pod).unwrap_or_default());
         let has_cli = matches!(runtime, "docker" | "podman");
         if let Some(name) = self.restarted().filter(|_| has_cli) {
             let whose = shell_word(&format!("{runtime}:{name}"));
@@ -285,10 +300,9 @@ impl<'a> Short<'a> {
         };
         evidence.extend(text.map(|text| Evidence::speaks_for(source.clone(), text)));
         evidence.extend(self.backs_off.map(|last| {
-            let n = n_starts(last);
+            let (n, (who, longest)) = (n_starts(last), starter(last));
             let text = format!(
-                "its kubelet counts {n} starts of {}, and waits longer after each, up to five \
-                 minutes",
+                "{who} counts {n} starts of {}, and waits longer after each, up to {longest}",
                 of_pod(last)
             );
             Evidence::speaks_for(source, text).value(n as f64)

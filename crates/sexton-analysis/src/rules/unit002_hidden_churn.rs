@@ -125,8 +125,12 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     add_lives(case, &askers, &mut suspects);
     add_backlog(case, &origins, (&askers, &births), &mut suspects);
     for suspect in suspects.into_values() {
-        let is_told_by_systemd = unit001::is_loop(case, &suspect.subject);
-        if !is_told_by_systemd && suspect.is_guilty(case) {
+        let is_told = match suspect.subject.kind {
+            // Nobody is behind it but itself.
+            SubjectKind::Image => ctr001::is_told(case, &suspect.subject.name),
+            _ => unit001::is_loop(case, &suspect.subject),
+        };
+        if !is_told && suspect.is_guilty(case) {
             out.found(suspect.finding(case));
         }
     }

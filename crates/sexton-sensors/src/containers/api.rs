@@ -58,7 +58,8 @@ pub(super) struct Identity {
     pub(super) pod: Option<String>,
     pub(super) pod_namespace: Option<String>,
     pub(super) pod_uid: Option<String>,
-    /// How often a kubelet has made this container of its pod anew; 0 is the first.
+    /// How often a kubelet has made this container of its pod anew, or its runtime has started
+    /// it again; 0 is the first time.
     pub(super) attempt: Option<u32>,
     pub(super) compose_project: Option<String>,
 }
@@ -77,9 +78,19 @@ impl Identity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) identity: Identity,
-    pub(super) is_running: bool,
+    pub(super) state: State,
     pub(super) created_ns: Option<u64>,
     pub(super) started_ns: Option<u64>,
+}
+
+/// What a container does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// A paused one does too: it holds all it held.
+    Runs,
+    /// It has ended, and its runtime waits to start it again.
+    Restarting,
+    Other,
 }
 
 /// Something that happened to a container.
@@ -158,8 +169,11 @@ fn listed(raw: RawListed) -> Listed {
             name: name.map(plain),
             ..identity(&raw.id, &raw.image, &labels)
         },
-        // A paused one holds all it held; one that is restarting has died.
-        is_running: matches!(raw.state.as_str(), "running" | "paused"),
+        state: match raw.state.as_str() {
+            "running" | "paused" => State::Runs,
+            "restarting" => State::Restarting,
+            _ => State::Other,
+        },
         created_ns: raw.created.and_then(|s| s.checked_mul(NS_PER_SECOND)),
         started_ns: None,
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 
-use super::api::{Happening, Identity, Listed, What, identity, plain};
+use super::api::{Happening, Identity, Listed, State, What, identity, plain};
 use super::client::Trouble;
 use super::cri;
 use super::grpc::{Call, Came, Method};
@@ -176,7 +176,7 @@ impl Follower<'_> {
             match (task.status, ended_ns) {
                 (RUNNING | PAUSED | PAUSING, _) => list.push(Listed {
                     identity,
-                    is_running: true,
+                    state: State::Runs,
                     created_ns: created.remove(&task.id),
                     started_ns: None,
                 }),

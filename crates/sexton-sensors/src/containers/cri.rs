@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 
-use super::api::{Happening, Identity, Listed, What, identity, plain};
+use super::api::{Happening, Identity, Listed, State, What, identity, plain};
 use super::client::Trouble;
 use super::grpc::Method;
 use super::session::{Told, Worker};
@@ -208,7 +208,7 @@ impl Follower<'_> {
             if now.state == RUNNING {
                 list.push(Listed {
                     identity: now.identity.clone(),
-                    is_running: true,
+                    state: State::Runs,
                     created_ns: u64::try_from(container.created_at).ok(),
                     started_ns: now.started_ns,
                 });

@@ -1,23 +1,64 @@
 //! Follows a daemon that speaks the Docker API.
 
+mod images;
+mod restarts;
+
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::api::{self, Happening, Lines};
+use images::Images;
+
+use super::api::{self, Happening, Identity, Lines, Listed, State};
 use super::client::{Answer, Got, Trouble, ask};
 use super::session::{OVERLAP_NS, PAST_LIMIT, Told, Worker};
 
 /// Tells what happened since then, what there is, and what happens from now on.
 pub(super) fn follow(worker: &Worker, since_wall_ns: u64, wall_ns: u64) -> Result<(), Trouble> {
     let past = api::events_between(since_wall_ns, wall_ns);
-    let past = worker.asking(|| read_past(worker, ask_for(worker, &past)?))?;
+    let mut past = worker.asking(|| read_past(worker, ask_for(worker, &past)?))?;
+    let mut list = worker.asking(|| list(worker));
+    let mut images = Images::default();
+    for happening in &mut past {
+        name(worker, &mut images, &mut happening.identity);
+    }
+    if let Ok(list) = &mut list {
+        for listed in &mut *list {
+            name(worker, &mut images, &mut listed.identity);
+        }
+        worker.asking(|| add_restarts(worker, &mut past, list, since_wall_ns));
+    }
     worker.tell(Told::Past(past));
-    let list = worker.asking(|| ask_for(worker, api::LIST)?.whole(worker.pace.answer))?;
-    let list = api::list(&list).map_err(Trouble::Malformed)?;
-    worker.tell(Told::Listed(list));
+    worker.tell(Told::Listed(list?));
     let since = wall_ns.saturating_sub(OVERLAP_NS);
     let stream = worker.asking(|| ask_for(worker, &api::events_since(since)))?;
-    read_stream(worker, stream)
+    read_stream(worker, stream, &mut images)
+}
+
+fn list(worker: &Worker) -> Result<Vec<Listed>, Trouble> {
+    let list = ask_for(worker, api::LIST)?.whole(worker.pace.answer)?;
+    api::list(&list).map_err(Trouble::Malformed)
+}
+
+/// Has an image told by its name.
+fn name(worker: &Worker, images: &mut Images, identity: &mut Identity) {
+    let ask = || ask_for(worker, images::QUESTION)?.whole(worker.pace.answer);
+    images.name(identity, || worker.asking(ask).ok());
+}
+
+/// Adds what the daemon counts of containers that it waits to start again. One that it does
+/// not answer about is gone, or nothing that we could not do without.
+fn add_restarts(worker: &Worker, past: &mut Vec<Happening>, list: &[Listed], since_ns: u64) {
+    let waits = |listed: &&Listed| listed.state == State::Restarting;
+    for listed in list.iter().filter(waits).take(restarts::ASKED_LIMIT) {
+        let question = restarts::question(&listed.identity.id);
+        let answer = ask_for(worker, &question).and_then(|answer| answer.whole(worker.pace.answer));
+        match answer.map(|answer| restarts::last_life(&answer)) {
+            Ok(Ok(Some(last))) => restarts::add(past, listed, &last, since_ns),
+            Ok(Err(why)) => worker.tell(Told::Garbled(why)),
+            Ok(Ok(None)) | Err(Trouble::Refused { .. }) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// All events of an answer that ends; of too many, the last.
@@ -49,7 +90,7 @@ fn read_past(worker: &Worker, mut answer: Answer) -> Result<Vec<Happening>, Trou
     }
 }
 
-fn read_stream(worker: &Worker, mut answer: Answer) -> Result<(), Trouble> {
+fn read_stream(worker: &Worker, mut answer: Answer, images: &mut Images) -> Result<(), Trouble> {
     let (mut lines, mut bytes) = (Lines::default(), Vec::new());
     let mut heard = Instant::now();
     while !worker.is_over() {
@@ -64,7 +105,8 @@ fn read_stream(worker: &Worker, mut answer: Answer) -> Result<(), Trouble> {
             Got::Nothing => {}
         }
         lines.feed(&bytes, |line| {
-            if let Some(happening) = read_line(worker, line) {
+            if let Some(mut happening) = read_line(worker, line) {
+                name(worker, images, &mut happening.identity);
                 worker.tell(Told::Live(Box::new(happening)));
             }
         });

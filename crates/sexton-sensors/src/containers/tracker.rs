@@ -11,7 +11,7 @@ use sexton_model::record::{Detail, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::NAME;
-use super::api::{Happening, Identity, Listed, What};
+use super::api::{Happening, Identity, Listed, State, What};
 use super::session::PAST_LIMIT;
 
 /// A container is young for so long.
@@ -220,7 +220,10 @@ impl Tracker {
     /// ended unseen are told by [`Self::settle`].
     pub(super) fn list(&mut self, list: Vec<Listed>, now: Now, out: &mut Sink) {
         let mut missing: HashSet<String> = self.running.keys().cloned().collect();
-        for listed in list.into_iter().filter(|listed| listed.is_running) {
+        let running = list
+            .into_iter()
+            .filter(|listed| listed.state == State::Runs);
+        for listed in running {
             let key = listed.identity.key();
             missing.remove(&key);
             if let Some(run) = self.running.get_mut(&key) {

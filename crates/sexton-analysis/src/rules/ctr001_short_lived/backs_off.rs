@@ -1,5 +1,6 @@
 //! Containers that a kubelet starts again and again, and waits longer for each time
-//! (CrashLoopBackOff): a watch sees one of their lives at most, but the kubelet counts.
+//! (CrashLoopBackOff), and those that Docker does so with by their restart policy: a watch sees
+//! one of their lives at most, but whoever starts them counts.
 
 use std::time::Duration;
 
@@ -26,7 +27,17 @@ pub(super) static LEAST_ATTEMPTS: Threshold = Threshold {
           tried for five minutes: it waits 10 s at first, then twice as long each time",
 };
 
-/// The last life of a container that a kubelet has started many times, if that goes on.
+pub(super) static LEAST_RESTARTS: Threshold = Threshold {
+    rule: CODE,
+    name: "least_restarts",
+    default: 10.0,
+    range: (2.0, 1e6),
+    unit: Unit::Count,
+    why: "Docker has then tried for over a minute and a half: it waits 0.1 s at first, then twice \
+          as long each time, up to a minute; one that waits for a database is up by then",
+};
+
+/// The last life of a container that was started many times, if that goes on.
 pub(super) fn backs_off<'a>(
     case: &Case<'_>,
     short: &[&'a Life<'a>],
@@ -36,8 +47,11 @@ pub(super) fn backs_off<'a>(
     let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
     let is_one = |life: &Life<'_>| {
         let ended = life.ended.is_some_and(|at| heard.since(at) <= LONGEST_WAIT);
-        let attempts = life.attempt.unwrap_or(0) as f64;
-        ended && attempts >= case.limit(&LEAST_ATTEMPTS)
+        let least = match life.pod {
+            Some(_) => &LEAST_ATTEMPTS,
+            None => &LEAST_RESTARTS,
+        };
+        ended && life.attempt.unwrap_or(0) as f64 >= case.limit(least)
     };
     // It may have come to live since.
     let lives_now = |last: &Life<'_>| {
@@ -55,6 +69,14 @@ pub(super) fn backs_off<'a>(
 /// How often it was started, the last time included.
 pub(super) fn n_starts(last: &Life<'_>) -> u64 {
     last.attempt.unwrap_or(0).saturating_add(1)
+}
+
+/// Who starts it, and how long that waits at last.
+pub(super) fn starter(last: &Life<'_>) -> (&'static str, &'static str) {
+    match last.pod {
+        Some(_) => ("its kubelet", "five minutes"),
+        None => ("Docker", "a minute"),
+    }
 }
 
 pub(super) fn lived_of(last: &Life<'_>) -> String {
@@ -75,14 +97,28 @@ pub(super) fn of_pod(life: &Life<'_>) -> String {
     }
 }
 
-pub(super) fn logs_of_pod(last: &Life<'_>) -> Option<Remedy> {
-    let (namespace, pod) = last.pod.as_deref()?.split_once('/')?;
-    let [namespace, pod, name] = [namespace, pod, in_pod(last)].map(shell_word);
-    Some(Remedy::command(
-        RemedyKind::Look,
-        "see why it ends",
-        format!("kubectl -n {namespace} logs {pod} -c {name} --previous"),
-    ))
+/// What to do about a pod, and where it says why.
+pub(super) fn remedies_of_pod(life: &Life<'_>) -> Vec<Remedy> {
+    let Some((namespace, pod)) = life.pod.as_deref().and_then(|pod| pod.split_once('/')) else {
+        return Vec::new();
+    };
+    let [namespace, pod, name] = [namespace, pod, in_pod(life)].map(shell_word);
+    vec![
+        Remedy::advice(
+            RemedyKind::Stop,
+            format!("mend {}, or remove what the pod belongs to", of_pod(life)),
+        ),
+        Remedy::command(
+            RemedyKind::Look,
+            "see why it ends",
+            format!("kubectl -n {namespace} logs {pod} -c {name} --previous"),
+        ),
+        Remedy::command(
+            RemedyKind::Look,
+            "see what it belongs to",
+            format!("kubectl -n {namespace} describe pod {pod}"),
+        ),
+    ]
 }
 
 #[cfg(test)]
@@ -154,5 +190,45 @@ mod tests {
         assert_eq!(backs_off(2, 20, None).len(), 0);
         assert_eq!(backs_off(37, 500, None).len(), 0);
         assert_eq!(backs_off(37, 300, Some(120)).len(), 0);
+    }
+
+    /// A container of Docker whose last life it remembers, after so many restarts.
+    fn restarted(n: u64, lived_ms: u64) -> Vec<Finding> {
+        let mut watch = Watch::new(2_000, 30);
+        let mut out = Sink::new("containers", at(2_030));
+        let known = [
+            ("id", "aa".to_owned()),
+            ("name", "agent".to_owned()),
+            ("image", "agent:1".to_owned()),
+            ("runtime", "docker".to_owned()),
+            ("attempt", n.to_string()),
+            ("exit_code", "1".to_owned()),
+            ("lifetime_ms", lived_ms.to_string()),
+        ];
+        let ended = known.map(|(key, value)| (key.into(), value)).to_vec();
+        let subject = Subject::new(SubjectKind::Container, "aa");
+        out.event(at(1_990), &subject, &fact::CONTAINER_EXITED, ended);
+        watch.add(out);
+        watch.judge(&RULE).findings
+    }
+
+    #[test]
+    fn one_that_docker_waits_to_restart_is_found_by_its_count() {
+        let found = restarted(11, 40);
+        assert_eq!(
+            found[0].title,
+            "agent, a container of agent:1, was started 12 times by Docker and lived 40 ms the \
+             last time"
+        );
+        let commands = found[0].remedies.iter();
+        let mut commands = commands.filter_map(|remedy| remedy.command.as_deref());
+        let stop = "sudo sexton fix --container docker:agent --apply";
+        assert!(commands.any(|command| command == stop));
+    }
+
+    #[test]
+    fn one_that_comes_up_slowly_or_lived_long_is_left_alone() {
+        assert_eq!(restarted(6, 40).len(), 0);
+        assert_eq!(restarted(300, 7_200_000).len(), 0);
     }
 }
