@@ -10,6 +10,7 @@ mod console;
 mod guest;
 mod image;
 mod keep;
+mod kubernetes;
 mod matrix;
 mod page;
 mod place;

@@ -24,15 +24,21 @@ const UNITS: [(&str, &str); 2] = [
 pub const DONE: &str = "done";
 
 /// Puts units, programs and the shell script `job`, which becomes `/job/run`, into the folder.
-pub fn furnish(folder: &Path, units: &[(&str, &str)], programs: &[&str], job: &str) -> Result<()> {
+pub fn furnish(
+    folder: &Path,
+    units: &[(&str, &str)],
+    programs: &[impl AsRef<Path>],
+    job: &str,
+) -> Result<()> {
     let place = folder.join("units");
     fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
     for (name, text) in UNITS.iter().chain(units) {
         write(&place.join(name), text)?;
     }
-    for program in programs {
-        let name = Path::new(program).file_name().context("a program's path")?;
-        fs::copy(program, folder.join(name)).with_context(|| format!("cannot copy {program}"))?;
+    for program in programs.iter().map(AsRef::as_ref) {
+        let name = program.file_name().context("a program's path")?;
+        fs::copy(program, folder.join(name))
+            .with_context(|| format!("cannot copy {}", program.display()))?;
     }
     write(
         &folder.join("run"),

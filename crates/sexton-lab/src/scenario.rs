@@ -23,6 +23,9 @@ pub struct Scenario {
     pub truth: Vec<String>,
     /// What runs containers, if anything.
     pub engine: Option<Engine>,
+    /// Whether a kubelet, an API server and its store, etcd, lie with the job.
+    #[serde(default)]
+    pub kubernetes: bool,
     /// Units that come with the image, as a package would bring them.
     #[serde(default)]
     pub units: BTreeMap<String, String>,
@@ -39,7 +42,7 @@ pub struct Scenario {
     /// How long sexton watches.
     #[serde(default = "watch_seconds")]
     pub watch_seconds: u32,
-    /// It takes minutes wherever it is played: not for every test run.
+    /// Not for every test run: it takes minutes, or is much like another one.
     #[serde(default)]
     pub slow: bool,
     /// What must be said of it.

@@ -65,7 +65,7 @@ impl Systemd {
     /// job has left is there also when it failed.
     pub fn play(
         rootfs: &Path,
-        programs: &[&str],
+        programs: &[impl AsRef<Path>],
         job: &str,
         within: Duration,
         tell: &mut dyn FnMut(&str),
@@ -76,7 +76,7 @@ impl Systemd {
         Ok((systemd, done))
     }
 
-    fn furnished(units: &[(&str, &str)], programs: &[&str], job: &str) -> Result<Self> {
+    fn furnished(units: &[(&str, &str)], programs: &[impl AsRef<Path>], job: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let n = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("sexton-test-{}-systemd{n}", std::process::id());
@@ -115,8 +115,10 @@ impl Systemd {
     }
 
     fn boot(&mut self, rootfs: &Path, first: &str) -> Result<()> {
-        let child = Command::new("unshare")
-            .args(["--mount", "sh", "-c", OUTER, "outer", &self.name])
+        // If we are killed, it must not go on without us.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "unshare", "--mount"])
+            .args(["sh", "-c", OUTER, "outer", &self.name])
             .arg(self.folder.join("work"))
             .arg(rootfs)
             .arg(self.folder())
@@ -124,7 +126,7 @@ impl Systemd {
             .env("INNER", INNER)
             .stdin(Stdio::null())
             .spawn()
-            .context("cannot start unshare, of util-linux")?;
+            .context("cannot start setpriv, of util-linux")?;
         self.child = Some(child);
         Ok(())
     }

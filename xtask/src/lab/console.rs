@@ -103,7 +103,7 @@ fn ready(cell: &Cell) -> Result<(Guests, Disks)> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let guests = Guests::new(&rootfs::make()?);
     let sexton = super::play::sexton()?;
-    let disks = guests.disks(cell, &sexton, &[SHELL], "", &folder)?;
+    let disks = guests.disks(cell, &[sexton], &[SHELL], "", &folder)?;
     Ok((guests, disks))
 }
 

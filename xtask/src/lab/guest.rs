@@ -146,14 +146,14 @@ impl Guests {
     pub(super) fn play(
         &self,
         cell: &Cell,
-        sexton: &Path,
+        programs: &[PathBuf],
         script: &str,
         folder: &Path,
         tell: &mut dyn FnMut(&str),
     ) -> Result<()> {
         let console = folder.join("console");
         let serial = format!("file:{}", console.display());
-        let disks = self.disks(cell, sexton, &[], script, folder)?;
+        let disks = self.disks(cell, programs, &[], script, folder)?;
         let mut qemu = self.command(cell, &disks, &serial, Clock::Counts)?;
         let mut running = Running(
             qemu.stdin(Stdio::null())
@@ -173,15 +173,14 @@ impl Guests {
     pub(super) fn disks(
         &self,
         cell: &Cell,
-        sexton: &Path,
+        programs: &[PathBuf],
         units: &[(&str, &str)],
         script: &str,
         folder: &Path,
     ) -> Result<Disks> {
         let place = folder.join("job");
         fs::create_dir_all(&place).with_context(|| format!("cannot create {}", place.display()))?;
-        let sexton = sexton.to_str().context("a plain path")?;
-        job::furnish(&place, units, &[sexton], script)?;
+        job::furnish(&place, units, programs, script)?;
         let init = place.join("init");
         fs::write(&init, INIT).with_context(|| format!("cannot write {}", init.display()))?;
         let modules = self.kernel(cell)?.modules;
@@ -255,7 +254,7 @@ fn command_line(cgroup: Cgroup) -> String {
         Cgroup::V2 => "systemd.unified_cgroup_hierarchy=1",
     };
     format!(
-        "console=ttyS0 quiet panic=-1 apparmor=0 no_timer_check systemd.show_status=0 {hierarchy}"
+        "console=ttyS0 quiet panic=-1 apparmor=0 mitigations=off no_timer_check systemd.show_status=0 {hierarchy}"
     )
 }
 

@@ -2,6 +2,7 @@
 //! the same binary and recipe is not played again, so that it can be ended at any time.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
@@ -33,6 +34,9 @@ pub(crate) struct Choice {
     /// Play what was red before once more
     #[arg(long)]
     replay_red: bool,
+    /// Only what docs/matrix.md calls not played, whichever sexton the rest was played with
+    #[arg(long)]
+    missing: bool,
     /// Play nothing; write the page from what was played before
     #[arg(long)]
     write_only: bool,
@@ -76,8 +80,13 @@ fn play(places: &[&Place], scenarios: &[&Scenario], choice: &Choice) -> Result<(
     let all = places
         .iter()
         .flat_map(|place| scenarios.iter().map(|scenario| (*scenario, *place)));
+    let before = before();
+    let is_missing = |(scenario, place): &Part<'_>| {
+        !choice.missing || before.cell(&scenario.name, &place.name()).is_none()
+    };
     let is_new = |(scenario, place): &Part<'_>| !is_done(&stage, scenario, place, choice);
     let (here, guests): (Vec<Part<'_>>, Vec<Part<'_>>) = all
+        .filter(is_missing)
         .filter(is_new)
         .partition(|(_, place)| matches!(place, Place::Here));
     for (scenario, place) in here {
@@ -123,6 +132,15 @@ fn is_done(stage: &Stage, scenario: &Scenario, place: &Place, choice: &Choice) -
     is_done
 }
 
+fn page() -> PathBuf {
+    workspace::root().join("docs/matrix.md")
+}
+
+/// The page as it is now.
+fn before() -> Before {
+    Before(std::fs::read_to_string(page()).unwrap_or_default())
+}
+
 /// Writes the page from all that was played here, and from what it says of the rest.
 fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
     let places: Vec<&Place> = places.iter().filter(is_shown).collect();
@@ -138,9 +156,8 @@ fn write(scenarios: &[Scenario], places: &[Place]) -> Result<ExitCode> {
     }
     ensure!(!cards.is_empty(), "nothing was played yet");
     let names: Vec<String> = places.iter().map(|place| place.name()).collect();
-    let page = workspace::root().join("docs/matrix.md");
-    let before = Before(std::fs::read_to_string(&page).unwrap_or_default());
-    std::fs::write(&page, page::page(scenarios, &names, &cards, &before))
+    let page = page();
+    std::fs::write(&page, page::page(scenarios, &names, &cards, &before()))
         .with_context(|| format!("cannot write {}", page.display()))?;
     println!("written: {}", page.display());
     Ok(match cards.iter().all(Card::is_good) {

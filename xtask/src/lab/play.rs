@@ -14,11 +14,12 @@ use sexton_lab::systemd::Systemd;
 
 use super::card::Card;
 use super::guest::Guests;
+use super::kubernetes;
 use super::place::Place;
 use crate::{command, rootfs, workspace};
 
 /// Nothing takes longer here; a hang is no reason to wait.
-const LIMIT: Duration = Duration::from_secs(400);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// What every run needs: the binary and the tree it is played in.
 pub(super) struct Stage {
@@ -95,11 +96,10 @@ impl Stage {
         };
         tell("booting");
         let job = script(scenario, place.pace(scenario));
+        let programs = self.programs(scenario)?;
         let done = match place {
-            Place::Here => self.play_here(&job, &folder, &mut tell),
-            Place::Guest(cell) => self
-                .guests
-                .play(cell, &self.sexton, &job, &folder, &mut tell),
+            Place::Here => self.play_here(&programs, &job, &folder, &mut tell),
+            Place::Guest(cell) => self.guests.play(cell, &programs, &job, &folder, &mut tell),
         };
         tell("judged");
         let mut card = self.card(scenario, place, done);
@@ -108,9 +108,23 @@ impl Stage {
         Ok(card)
     }
 
-    fn play_here(&self, job: &str, folder: &Path, tell: &mut dyn FnMut(&str)) -> Result<()> {
-        let sexton = self.sexton.to_str().context("a plain path")?;
-        let (systemd, done) = Systemd::play(&self.rootfs, &[sexton], job, LIMIT, tell)?;
+    /// What lies with the job.
+    fn programs(&self, scenario: &Scenario) -> Result<Vec<PathBuf>> {
+        let mut programs = vec![self.sexton.clone()];
+        if scenario.kubernetes {
+            programs.extend(kubernetes::programs()?);
+        }
+        Ok(programs)
+    }
+
+    fn play_here(
+        &self,
+        programs: &[PathBuf],
+        job: &str,
+        folder: &Path,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let (systemd, done) = Systemd::play(&self.rootfs, programs, job, LIMIT, tell)?;
         for part in [OUT, "console", "progress"] {
             let part = systemd.folder().join(part);
             if part.exists() {
