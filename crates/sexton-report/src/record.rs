@@ -38,6 +38,15 @@ pub struct SummaryView<'a> {
     pub blind: Vec<(&'a str, &'a str)>,
 }
 
+/// One line for a log, where nobody sees it grow.
+pub fn begun_line(folder: &Path, time: Option<Duration>) -> String {
+    let until = match time {
+        Some(time) => format!("for {}", duration(time.as_secs())),
+        None => "until SIGTERM or SIGINT".to_owned(),
+    };
+    format!("Recording into {} {until}.", folder.display())
+}
+
 /// One line for a terminal, without an end.
 pub fn progress_line(view: &ProgressView) -> String {
     let of = view.time.map_or_else(String::new, |time| {
@@ -102,6 +111,16 @@ pub fn summary(out: &mut dyn Write, folder: &Path, view: &SummaryView<'_>) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_has_a_line_when_it_begins() {
+        let check = |time: Option<u64>, expected: &str| {
+            let line = begun_line(Path::new("node"), time.map(Duration::from_secs));
+            assert_eq!(line, expected);
+        };
+        check(Some(90), "Recording into node for 1m 30s.");
+        check(None, "Recording into node until SIGTERM or SIGINT.");
+    }
 
     #[test]
     fn the_line_fits_a_terminal() {

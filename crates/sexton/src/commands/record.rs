@@ -34,6 +34,9 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     let began = Instant::now();
     let mut out = io::stderr().lock();
     let terminal = out.is_terminal();
+    if !terminal {
+        writeln!(out, "{}", report::begun_line(&args.output, args.time))?;
+    }
     while !stop.load(Ordering::Relaxed) && args.time.is_none_or(|time| began.elapsed() < time) {
         let left = args
             .time

@@ -48,10 +48,19 @@ fn a_bundle_holds_what_was_seen() {
         .output()
         .expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = stderr(&output);
+    let mut lines = told.lines();
     assert!(
-        stderr(&output).starts_with("Recorded "),
-        "{}",
-        stderr(&output)
+        lines
+            .next()
+            .is_some_and(|line| line.starts_with("Recording into ")),
+        "{told}"
+    );
+    assert!(
+        lines
+            .next()
+            .is_some_and(|line| line.starts_with("Recorded ")),
+        "{told}"
     );
     let records = Bundle::open(&bundle).expect("a bundle").load(None, None);
     let worst = fact::by_name("core_worst_busy_ratio").expect("it is defined");
