@@ -80,6 +80,7 @@ impl Stage {
 
     /// Plays it. That a check fails is no error; that nothing could be played is.
     pub(super) fn play(&self, scenario: &Scenario, place: &Place) -> Result<Card> {
+        let programs = self.programs(scenario)?;
         let folder = Stage::folder(scenario, place);
         if folder.exists() {
             fs::remove_dir_all(&folder)
@@ -96,7 +97,6 @@ impl Stage {
         };
         tell("booting");
         let job = script(scenario, place.pace(scenario));
-        let programs = self.programs(scenario)?;
         let done = match place {
             Place::Here => self.play_here(&programs, &job, &folder, &mut tell),
             Place::Guest(cell) => self.guests.play(cell, &programs, &job, &folder, &mut tell),
