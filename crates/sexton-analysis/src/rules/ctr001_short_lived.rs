@@ -10,6 +10,7 @@
 //! Next: `docker logs` of the last one; who runs it is UNIT001 or UNIT002.
 
 mod backs_off;
+mod by_cgroup;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use crate::origins;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::trend::goes_on;
 use backs_off::{backs_off, lived_of, n_starts, of_pod, remedies_of_pod, starter};
+use by_cgroup::by_cgroup;
 
 const CODE: &str = "CTR001";
 
@@ -323,65 +325,6 @@ fn patterns(births: &Births<'_>, ids: &BTreeSet<&str>) -> BTreeSet<Subject> {
 fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
-}
-
-/// No runtime told of any: lives are those of their cgroups.
-fn by_cgroup(case: &Case<'_>, births: &Births<'_>, askers: &Askers<'_>, out: &mut Findings) {
-    let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
-    for asked in askers.of_births(births) {
-        for pattern in asked.patterns() {
-            let own = || {
-                asked
-                    .births
-                    .iter()
-                    .filter(|birth| birth.pattern == pattern && birth.container.is_some())
-            };
-            let times: Vec<Moment> = own().map(|birth| birth.at).collect();
-            let fate = births.fate(pattern);
-            let n_short = fate.lived.iter().filter(|lived| **lived <= limit).count();
-            let is_one = n_short as f64 >= case.limit(&LEAST_LIVES)
-                && goes_on(&times, case.now(), LOOP_SPAN);
-            if !is_one {
-                continue;
-            }
-            let lived = figures::time(median(fate.lived.clone()));
-            let subject = match asked.images.first() {
-                Some(image) => Subject::new(SubjectKind::Image, *image),
-                None => Subject::new(SubjectKind::Cgroup, pattern),
-            };
-            let span = figures::time(case.now().since(times.first().copied().unwrap_or_default()));
-            out.found(Finding {
-                code: CODE,
-                severity: Severity::Note,
-                confidence: Confidence::LIKELY,
-                title: format!(
-                    "{n_short} containers {} lived {lived} each in the last {span}",
-                    subject.name
-                ),
-                figure: format!("{n_short} in {span}, {lived} each"),
-                since: times.first().copied(),
-                evidence: vec![
-                    Evidence::speaks_for(
-                        "cgroups: births and removals",
-                        format!("{n_short} cgroups of containers lived {lived}, half of them less"),
-                    )
-                    .value(n_short as f64),
-                    Evidence::missing(
-                        "containers",
-                        "exit codes and names: no runtime answers here",
-                    ),
-                ],
-                remedies: Vec::new(),
-                touched: vec![
-                    subject.clone(),
-                    Subject::new(SubjectKind::Cgroup, pattern),
-                    asked.subject.clone(),
-                ],
-                episodes: Vec::new(),
-                subject,
-            });
-        }
-    }
 }
 
 #[cfg(test)]

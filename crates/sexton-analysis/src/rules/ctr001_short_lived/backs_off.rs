@@ -8,7 +8,7 @@ use sexton_model::fact::Unit;
 use sexton_model::finding::{Remedy, RemedyKind};
 use sexton_model::text::shell_word;
 
-use super::{CODE, SHORT_SECONDS};
+use super::{CODE, LEAST_LIVES, SHORT_SECONDS};
 use crate::case::Case;
 use crate::figures;
 use crate::lives::Life;
@@ -16,6 +16,10 @@ use crate::rule::Threshold;
 
 /// The longest that a kubelet waits between two lives, and some more.
 const LONGEST_WAIT: Duration = Duration::from_secs(6 * 60);
+
+/// Both count for as long as a container or its pod is there, and start one that has lived well
+/// again at once: whoever waits longer than this has seen it fail several times of late.
+const LEAST_WAIT: Duration = Duration::from_secs(8);
 
 pub(super) static LEAST_ATTEMPTS: Threshold = Threshold {
     rule: CODE,
@@ -53,6 +57,20 @@ pub(super) fn backs_off<'a>(
         };
         ended && life.attempt.unwrap_or(0) as f64 >= case.limit(least)
     };
+    let fails_of_late = |last: &Life<'_>| {
+        let own = || lives.iter().filter(|life| of_pod(life) == of_pod(last));
+        let next = own()
+            .filter_map(|life| life.started)
+            .filter(|at| Some(*at) > last.ended);
+        let next = next.min().unwrap_or(heard);
+        let n_short = short
+            .iter()
+            .filter(|life| of_pod(life) == of_pod(last))
+            .count();
+        last.ended
+            .is_some_and(|ended| next.since(ended) >= LEAST_WAIT)
+            || n_short as f64 >= case.limit(&LEAST_LIVES)
+    };
     // It may have come to live since.
     let lives_now = |last: &Life<'_>| {
         lives.iter().any(|life| {
@@ -62,7 +80,7 @@ pub(super) fn backs_off<'a>(
         })
     };
     let found = short.iter().copied().filter(|life| is_one(life));
-    let found = found.filter(|life| !lives_now(life));
+    let found = found.filter(|life| fails_of_late(life) && !lives_now(life));
     found.max_by_key(|life| life.at())
 }
 
@@ -190,6 +208,8 @@ mod tests {
         assert_eq!(backs_off(2, 20, None).len(), 0);
         assert_eq!(backs_off(37, 500, None).len(), 0);
         assert_eq!(backs_off(37, 300, Some(120)).len(), 0);
+        // Started again at once: it had lived well before.
+        assert_eq!(backs_off(37, 12, Some(11)).len(), 0);
     }
 
     /// A container of Docker whose last life it remembers, after so many restarts.
