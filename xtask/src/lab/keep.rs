@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
 use sexton_lab::checks::CAUSES;
 use sexton_lab::outcome::Outcome;
 use sexton_lab::scenario::Scenario;
@@ -26,11 +27,11 @@ pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
         bail!("only a run in a guest is kept: name one by --kernel");
     };
     let out = Stage::folder(scenario, place).join(OUT);
-    let outcome = Outcome::read(&out)
+    let mut outcome = Outcome::read(&out)
         .with_context(|| format!("{} was not played on {} yet", scenario.name, place.name()))?;
     let node = |key: &str| outcome.verdict["node"][key].as_str().unwrap_or_default();
-    let release = node("kernel");
-    let folder = fixture(release, &scenario.name, place);
+    let release = node("kernel").to_owned();
+    let folder = fixture(&release, &scenario.name, place);
     let redacted = out.join("redacted");
     remove(&redacted)?;
     let mut redact = Command::new(play::sexton()?);
@@ -38,6 +39,7 @@ pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
     command::output(redact.arg("--output").arg(&redacted))?;
     // Whoever records holds it; nobody does any more.
     fs::remove_file(redacted.join("lock")).ok();
+    outcome.verdict = judged(&redacted)?;
     let bytes = size(&redacted)?;
     ensure!(
         bytes <= MAX_BYTES,
@@ -49,10 +51,19 @@ pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
     command::output(Command::new("cp").arg("-rT").arg(&redacted).arg(&folder))?;
     let capture = folder.join("capture.toml");
     let seconds = place.pace(scenario).watch_seconds;
-    let text = provenance(scenario, place, release, seconds) + &expected(&outcome);
+    let text = provenance(scenario, place, &release, seconds) + &expected(&outcome);
     fs::write(&capture, text).with_context(|| format!("cannot write {}", capture.display()))?;
     println!("kept: {} ({bytes} bytes)", folder.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is said of it by the limits that everybody has: guests are played with lower ones.
+fn judged(bundle: &Path) -> Result<Value> {
+    let mut diagnose = Command::new(play::sexton()?);
+    diagnose.args(["diagnose", "--json", "--from"]).arg(bundle);
+    let said = diagnose.output().context("cannot start sexton")?;
+    serde_json::from_slice(&said.stdout)
+        .with_context(|| format!("no judgement of {}", bundle.display()))
 }
 
 /// `fixtures/6.1-debian12/plain-unit`; of a kernel that is played with both versions of
@@ -90,7 +101,7 @@ fn provenance(scenario: &Scenario, place: &Place, release: &str, seconds: u32) -
     )
 }
 
-/// What every later judge must say of it, as the run said it (what is not so, change by hand, and
+/// What every later judge must say of it, as is said of it now (what is not so, change by hand, and
 /// say in `done` what was wrong with the run): the state, who is
 /// accused, and from what to what each chain of theirs leads.
 fn expected(outcome: &Outcome) -> String {
@@ -105,6 +116,7 @@ fn expected(outcome: &Outcome) -> String {
         }
     }
     accused.sort_unstable();
+    accused.dedup();
     format!(
         "\n[expected]\nstate = {:?}\naccused = {accused:?}\nchains = {chains:?}\n",
         outcome.state()

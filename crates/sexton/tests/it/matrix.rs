@@ -133,11 +133,20 @@ fn suspects(diagnosis: &Diagnosis) -> BTreeMap<String, Confidence> {
     let is_cause = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.is_cause);
     for finding in diagnosis.findings.iter().filter(|one| is_cause(one.code)) {
         let sure = all
-            .entry(finding.subject.to_string())
+            .entry(party(&finding.subject))
             .or_insert(finding.confidence);
         *sure = finding.confidence.max(*sure);
     }
     all
+}
+
+/// Whose name it is: a socket and the template that it starts are one.
+fn party(subject: &Subject) -> String {
+    let name = subject.to_string();
+    let socket = name
+        .strip_suffix("@.service")
+        .map(|stem| format!("{stem}.socket"));
+    socket.unwrap_or(name)
 }
 
 #[test]
@@ -154,11 +163,7 @@ fn less_sight_accuses_nobody_else_and_is_never_surer() {
             let part = diagnose(&Records::new(rest.cloned().collect()));
             let known = suspects(&whole);
             for (id, confidence) in accused(&part) {
-                let who = part
-                    .finding(&id)
-                    .expect("it is accused")
-                    .subject
-                    .to_string();
+                let who = party(&part.finding(&id).expect("it is accused").subject);
                 let before = known.get(&who);
                 let before = before.unwrap_or_else(|| panic!("{name} without {sensor}: {who}"));
                 assert!(
