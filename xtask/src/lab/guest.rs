@@ -154,6 +154,8 @@ impl Guests {
         let console = folder.join("console");
         let serial = format!("file:{}", console.display());
         let disks = self.disks(cell, programs, &[], script, folder)?;
+        image::warm(&image::root(&self.tree)?)?;
+        image::warm(&disks.job)?;
         let mut qemu = self.command(cell, &disks, &serial, Clock::Counts)?;
         let mut running = Running(
             qemu.stdin(Stdio::null())

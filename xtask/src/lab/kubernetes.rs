@@ -2,7 +2,7 @@
 //! sources lie in its archive: they are built once, which takes a quarter of an hour.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
@@ -45,7 +45,7 @@ pub(super) fn programs() -> Result<Vec<PathBuf>> {
 }
 
 /// Builds them into a folder, in a Debian that is thrown away.
-fn build(folder: &PathBuf) -> Result<()> {
+fn build(folder: &Path) -> Result<()> {
     ensure!(command::is_root(), "only root can make a small Debian");
     eprintln!("kubernetes: building {VERSION}, which takes a quarter of an hour, once");
     if folder.exists() {
