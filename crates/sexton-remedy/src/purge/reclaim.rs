@@ -32,10 +32,10 @@ pub(crate) static RUNG: Rung = Rung { plan, climb };
 
 /// So many bytes of neighbours are nothing. v1 takes all below a parent, from the living too:
 /// there it is what a shell leaves behind. On v2 the living are spared, and these are pages
-/// of the parent itself, which has no processes, and of other dead ones; no disk takes longer
-/// than a moment to read them again.
+/// of the parent itself, which has no processes, and of other dead ones, the unit that was just
+/// stopped for one; no disk takes longer than a moment to read them again.
 const NOTHING_V1: u64 = 128 << 10;
-const NOTHING_V2: u64 = 4 << 20;
+const NOTHING_V2: u64 = 16 << 20;
 
 /// The most that is reclaimed in one go on v2; then we look how the node does.
 const CHUNK_BYTES: u64 = 32 << 20;
@@ -344,8 +344,8 @@ mod tests {
         check(Hierarchy::V1, 2048, false, None);
         check(Hierarchy::V2, 0, false, Some(40));
         check(Hierarchy::V2, 2048, false, Some(2088));
-        check(Hierarchy::V2, 8192, false, None);
-        check(Hierarchy::V2, 8192, true, Some(4136));
+        check(Hierarchy::V2, 65536, false, None);
+        check(Hierarchy::V2, 65536, true, Some(16424));
     }
 
     #[test]
