@@ -13,6 +13,8 @@ struct Bench {
     package: &'static str,
     measures: &'static str,
     writes: Writes,
+    /// What else `all` has it measure.
+    in_all: &'static [&'static str],
 }
 
 /// How its figures come into `docs/benchmarks.md`.
@@ -35,60 +37,70 @@ const BENCHES: &[Bench] = &[
         package: "sexton-kernel-tests",
         measures: "time of one `sexton check`, from its start to its end",
         writes: Writes::Itself,
+        in_all: &[],
     },
     Bench {
         name: "census",
         package: "sexton-kernel-tests",
         measures: "time and memory of one census, next to simpler ways, as dying cgroups grow (needs root)",
         writes: Writes::Itself,
+        in_all: &[],
     },
     Bench {
         name: "overhead",
         package: "sexton-kernel-tests",
         measures: "processor time of one poll of a sensor; the whole recorder beside others (needs root)",
         writes: Writes::Itself,
+        in_all: &[],
     },
     Bench {
         name: "attached",
         package: "sexton-kernel-tests",
         measures: "cost of the sensors that stay attached to the scheduler and the network (needs root)",
         writes: Writes::AsText,
+        in_all: &[],
     },
     Bench {
         name: "events",
         package: "sexton-kernel-tests",
         measures: "time of each event that BPF programs see, and of telling it (needs root)",
         writes: Writes::AsText,
+        in_all: &[],
     },
     Bench {
         name: "image",
         package: "sexton",
         measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
         writes: Writes::AsMarkdown,
+        in_all: &[],
     },
     Bench {
         name: "page",
         package: "sexton",
         measures: "how soon a recording of 12 hours has its answers and its page, in a browser where there is one",
         writes: Writes::AsText,
+        in_all: &[],
     },
     Bench {
         name: "profile",
         package: "sexton-kernel-tests",
         measures: "reading a million samples of perf, next to perf, inferno, samply and FlameScope (needs root)",
         writes: Writes::Itself,
+        in_all: &[],
     },
     Bench {
         name: "purge",
         package: "sexton-kernel-tests",
         measures: "freeing 70,000 dying cgroups, and what a neighbour keeps of its cache (needs root)",
         writes: Writes::Itself,
+        in_all: &["--own-files", "--drop-caches"],
     },
     Bench {
         name: "stacks",
         package: "sexton-kernel-tests",
         measures: "cost of sampling stacks, next to perf record on the same run (needs root and perf)",
         writes: Writes::AsText,
+        in_all: &[],
     },
 ];
 

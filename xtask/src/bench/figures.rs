@@ -19,7 +19,9 @@ pub(super) fn all() -> Result<ExitCode> {
     for (i, bench) in BENCHES.iter().enumerate() {
         println!("\n=== {} ({} of {})", bench.name, i + 1, BENCHES.len());
         let start = Instant::now();
-        let done = measure_and_write(bench, &[WRITE.to_owned()]);
+        let args = [WRITE].iter().chain(bench.in_all);
+        let args: Vec<String> = args.map(ToString::to_string).collect();
+        let done = measure_and_write(bench, &args);
         if let Err(error) = &done {
             eprintln!("error: {error:#}");
         }
@@ -101,6 +103,7 @@ mod tests {
         package: "none",
         measures: "a walk",
         writes: Writes::AsText,
+        in_all: &[],
     };
 
     #[test]
