@@ -92,8 +92,8 @@ fn play(places: &[&Place], scenarios: &[&Scenario], choice: &Choice) -> Result<(
     for (scenario, place) in here {
         stage.play(scenario, place)?.show();
     }
-    for (_, place) in &guests {
-        stage.prepare(place)?;
+    for (scenario, place) in &guests {
+        stage.prepare(scenario, place)?;
     }
     let queue = Mutex::new(VecDeque::from(guests));
     let next = || {

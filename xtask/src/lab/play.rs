@@ -57,8 +57,9 @@ impl Stage {
         }
     }
 
-    /// Has all that a machine is made of.
-    pub(super) fn prepare(&self, place: &Place) -> Result<()> {
+    /// Has all that a machine is made of, and all that is played with there.
+    pub(super) fn prepare(&self, scenario: &Scenario, place: &Place) -> Result<()> {
+        self.programs(scenario)?;
         match place {
             Place::Here => Ok(()),
             Place::Guest(cell) => self.guests.prepare(cell),

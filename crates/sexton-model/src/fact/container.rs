@@ -14,9 +14,9 @@ pub(super) static ALL: &[&Fact] = &[
 
 /// A container started. Details: `id`, `name`, `image`, `runtime`; `namespace` of
 /// containerd, `pod`, `pod_namespace`, `pod_uid`, `compose_project` where it has them, and
-/// `attempt`, which is how often a kubelet had made it, or Docker started it, before; `before_open` is `yes` for
-/// what happened before the sensor was opened; `wall_ns` is the runtime's own stamp, the
-/// same however often the event is told.
+/// `attempt`, which is how often a kubelet had made it, or Docker started it, before;
+/// `before_open` is `yes` for what happened before the sensor was opened; `wall_ns` is the
+/// runtime's own stamp, the same however often the event is told.
 pub static CONTAINER_STARTED: Fact = Fact {
     name: "container_started",
     unit: Unit::None,
