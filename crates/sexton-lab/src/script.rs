@@ -19,12 +19,13 @@ pub struct Pace {
 }
 
 /// Containers that must have died before the watch, so that what they left is a pile: more
-/// than `growing_floor` of MCG001.
-const ENOUGH: &str = "enough=34\npolicy=\n";
+/// than `growing_floor` of MCG001. A loop pauses this long between two of them.
+const ENOUGH: &str = "enough=34\npause=0.3\npause_in_watch=0.3\npolicy=\n";
 
 /// In an emulator so many take a quarter of an hour. There fewer are enough, and sexton is
-/// told by a policy that on this fleet fewer are a pile.
-const ENOUGH_EMULATED: &str = "enough=13\npolicy='--policy policy.toml'\n\
+/// told by a policy that on this fleet fewer are a pile. They must be older than a minute too,
+/// and while a loop pauses the clock of an emulator leaps.
+const ENOUGH_EMULATED: &str = "enough=13\npause=5\npause_in_watch=1\npolicy='--policy policy.toml'\n\
     printf '[rules.MCG001]\\ngrowing_floor = 10\\n' > policy.toml\n";
 
 /// The script of one scenario.
@@ -55,7 +56,7 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
     };
     let _ = write!(
         text,
-        "say 'making the trouble'\nmark setup\n{}\n{ripen}mark ready\n\
+        "say 'making the trouble'\nmark setup\n{}\n{ripen}echo $pause_in_watch > pause\nmark ready\n\
          say 'watching for {} s'\n",
         scenario.setup, watch_seconds
     );

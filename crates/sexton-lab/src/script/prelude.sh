@@ -1,5 +1,7 @@
 # What every scenario can call. Runs as `sh -e` below /job; what comes of it goes to out/.
 mkdir -p out /usr/local/lib/systemd/system
+# How long a loop waits before its next container; units read it each time.
+echo $pause > pause
 # Traces of the kernel, and its log, are there on every node; namespaces lack them.
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
 test -e /dev/kmsg || mknod /dev/kmsg c 1 11
