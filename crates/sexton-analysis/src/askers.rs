@@ -433,7 +433,7 @@ fn pod_of(path: &str) -> Option<String> {
 
 /// Whether systemd made the directory of a unit that has a name of its own: it was started.
 /// Scopes and units with a number are made for somebody.
-/// Those of a user's own manager are told by nobody else.
+/// Those of a user's own manager may be told by nobody else: not each can be asked.
 pub(crate) fn is_start_of_unit(birth: &Birth<'_>) -> bool {
     let last = birth.pattern.rsplit('/').next().unwrap_or_default();
     let is_systemd = birth

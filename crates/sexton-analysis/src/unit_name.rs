@@ -23,7 +23,7 @@ pub(crate) fn own(name: &str) -> &str {
     name.rsplit_once('/').map_or(name, |(_, unit)| unit)
 }
 
-/// Whether it belongs to a user's own manager, which nobody asked.
+/// Whether it belongs to a user's own manager.
 pub(crate) fn is_of_user(name: &str) -> bool {
     user(name).is_some()
 }
@@ -59,18 +59,28 @@ pub(crate) fn systemctl(verb: &str, name: &str) -> String {
 
 /// What to type to stop a unit. What triggers it goes first: else it would start it again.
 pub(crate) fn stop(name: &str, triggers: &[&str]) -> String {
-    let all = triggers.iter().copied().chain([name]);
-    let commands: Vec<String> = all.map(|unit| systemctl("stop", unit)).collect();
+    let triggers = triggers.iter().map(|trigger| beside(name, trigger));
+    let commands: Vec<String> = triggers
+        .chain([name.to_owned()])
+        .map(|unit| systemctl("stop", &unit))
+        .collect();
     commands.join(" && ")
+}
+
+/// Another unit of the same manager.
+fn beside(name: &str, other: &str) -> String {
+    match name.split_once('/') {
+        Some((manager, _)) => format!("{manager}/{other}"),
+        None => other.to_owned(),
+    }
 }
 
 /// What to type to keep a unit from starting at boot: what triggers it, if anything does, is
 /// what is enabled.
 pub(crate) fn disable(name: &str, triggers: &[&str]) -> String {
-    let all = if triggers.is_empty() {
-        &[name]
-    } else {
-        triggers
+    let all = match triggers {
+        [] => vec![name.to_owned()],
+        triggers => triggers.iter().map(|unit| beside(name, unit)).collect(),
     };
     let commands: Vec<String> = all
         .iter()
@@ -149,6 +159,11 @@ mod tests {
         assert_eq!(
             systemctl("stop", "user@1000.service/a.service"),
             "sudo -u '#1000' XDG_RUNTIME_DIR=/run/user/1000 systemctl --user stop a.service"
+        );
+        assert_eq!(
+            stop("user@7.service/a.service", &["a.socket"]),
+            "sudo -u '#7' XDG_RUNTIME_DIR=/run/user/7 systemctl --user stop a.socket && \
+             sudo -u '#7' XDG_RUNTIME_DIR=/run/user/7 systemctl --user stop a.service"
         );
         assert_eq!(
             systemctl("stop", "a;reboot;.service"),

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 /// How long to wait before a busy service is asked again.
@@ -35,10 +36,25 @@ pub fn connect_unix(path: &Path, within: Duration) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
+/// The user that listens at the other end.
+pub fn peer_user(stream: &UnixStream) -> io::Result<u32> {
+    Ok(socket_peercred(stream)?.uid.as_raw())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn the_user_at_the_other_end_is_told() {
+        let folder = sexton_testkit::TempTree::new();
+        let path = folder.path().join("socket");
+        let _listener = UnixListener::bind(&path).expect("a socket");
+        let stream = connect_unix(&path, Duration::from_secs(1)).expect("a connection");
+        let user = peer_user(&stream).expect("a user");
+        assert_eq!(user, crate::machine::effective_user());
+    }
 
     #[test]
     fn a_full_queue_costs_the_deadline_and_no_more() {

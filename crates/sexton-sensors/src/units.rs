@@ -3,27 +3,26 @@
 //!
 //! Source: signals of systemd over the system bus, or over its private socket where
 //! there is no bus; a full listing every five minutes repairs what signals missed.
+//! Managers of users are asked over their own sockets, as soon as they are there.
 //! Blind to: restarts inside a unit (a supervisor, a container runtime), units that are
-//! on disk and not loaded, user managers.
+//! on disk and not loaded.
 //! Overhead: `docs/overhead.md#units`.
 
 mod bus;
 pub(crate) mod fuzzing;
 mod ledger;
+mod line;
 mod message;
 mod property;
 mod session;
 mod survey;
 mod teller;
+mod users;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::Receiver;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sexton_host::{Host, clock};
+use sexton_host::Host;
 use sexton_model::fact::unit as fact;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
@@ -31,10 +30,9 @@ use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::{Sensor, SensorSpec};
-use bus::{Bus, BusError};
-use ledger::{Ledger, Note};
-use session::Session;
-use teller::{News, Teller};
+use bus::{Address, BusError};
+use line::{Line, Manager};
+use users::Users;
 
 pub use survey::survey;
 
@@ -63,10 +61,6 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
 /// systemd makes this directory when it is the first process, and nobody else does.
 const BOOTED: &str = "/run/systemd/system";
 
-/// After a failure we wait so long, and twice as long after each further one.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
 /// Where systemd can be asked, and how long that may take.
 #[derive(Debug, Clone)]
 pub struct Places {
@@ -74,6 +68,8 @@ pub struct Places {
     pub bus: PathBuf,
     /// systemd's own socket, which is for root and needs no bus.
     pub private: PathBuf,
+    /// Where users who are here have a folder each, with the socket of their own manager.
+    pub users: PathBuf,
     /// The longest wait for any answer.
     pub within: Duration,
 }
@@ -83,28 +79,33 @@ impl Default for Places {
         Self {
             bus: "/run/dbus/system_bus_socket".into(),
             private: "/run/systemd/private".into(),
+            users: "/run/user".into(),
             within: Duration::from_secs(5),
         }
     }
 }
 
 impl Places {
-    /// Connects to the first that answers. The errors are of those before it.
-    fn connect(&self) -> (Option<Bus>, Vec<BusError>) {
-        let mut errors = Vec::new();
-        for (path, has_bus) in [(&self.bus, true), (&self.private, false)] {
-            match Bus::connect(path, has_bus, self.within) {
-                Ok(bus) => return (Some(bus), errors),
-                Err(error) => errors.push(error),
-            }
+    /// The manager of the node.
+    fn system(&self) -> Manager {
+        let address = |(path, has_bus): (&PathBuf, bool)| Address {
+            path: path.clone(),
+            has_bus,
+            user: None,
+        };
+        Manager {
+            addresses: [(&self.bus, true), (&self.private, false)]
+                .map(address)
+                .into(),
+            within: self.within,
+            user: None,
         }
-        (None, errors)
     }
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     is_booted(host)?;
-    Ok(Box::new(Units::watch(Places::default())))
+    Ok(Box::new(Units::watch(&Places::default())))
 }
 
 /// Whether systemd runs this node.
@@ -152,57 +153,20 @@ fn is_there(host: &Host, path: &Path) -> bool {
         .is_ok_and(|entries| entries.iter().any(|entry| entry.name == name))
 }
 
-/// The sensor. A thread of its own talks to systemd; a poll takes what it has said.
+/// The sensor.
 #[derive(Debug)]
 pub struct Units {
-    news: Receiver<News>,
-    teller: Arc<Teller>,
+    system: Line,
+    users: Users,
 }
 
 impl Units {
-    /// Watches the systemd at these places.
-    pub fn watch(places: Places) -> Self {
-        let (teller, news) = Teller::new();
-        let teller = Arc::new(teller);
-        let own = Arc::clone(&teller);
-        thread::spawn(move || talk(&places, &own));
-        Self { news, teller }
-    }
-}
-
-impl Drop for Units {
-    fn drop(&mut self) {
-        // Not waited for: it is gone within the deadline of its last question.
-        self.teller.end();
-    }
-}
-
-/// Talks to systemd, again and again, until the sensor is dropped.
-fn talk(places: &Places, teller: &Teller) {
-    let mut ledger = Ledger::new(clock::monotonic_ns());
-    let mut wait = FIRST_WAIT;
-    while !teller.is_over() {
-        let began = Instant::now();
-        let (bus, errors) = places.connect();
-        for error in &errors {
-            // A bus that is not there is no loss while systemd itself answers.
-            let is_absent = matches!(error, BusError::Connect { .. }) && bus.is_some();
-            if !is_absent {
-                teller.gap(gap_of(error));
-            }
+    /// Watches the managers at these places.
+    pub fn watch(places: &Places) -> Self {
+        Self {
+            system: Line::watch(places.system()),
+            users: Users::new(&places.users, places.within),
         }
-        if let Some(bus) = bus {
-            let done = Session::begin(bus, &mut ledger, teller).and_then(|mut it| it.work());
-            if let Err(error) = done {
-                teller.gap(gap_of(&error));
-            }
-        }
-        teller.blind();
-        if began.elapsed() > LONGEST_WAIT {
-            wait = FIRST_WAIT;
-        }
-        teller.sleep(wait);
-        wait = (wait * 2).min(LONGEST_WAIT);
     }
 }
 
@@ -215,42 +179,13 @@ fn gap_of(error: &BusError) -> Gap {
 }
 
 impl Sensor for Units {
-    fn poll(&mut self, _: &Host, out: &mut Sink) {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
         let sensor = Subject::new(SubjectKind::Sensor, NAME);
-        let mut starts: BTreeMap<Subject, u64> = BTreeMap::new();
-        let mut restarts: BTreeMap<Subject, u64> = BTreeMap::new();
-        for news in self.news.try_iter() {
-            match news {
-                News::Gap(gap) => out.gap(&sensor, gap),
-                News::Note(Note::Starts { unit, n }) => *starts.entry(unit).or_default() += n,
-                News::Note(Note::Restarts { unit, n }) => {
-                    restarts.insert(unit, n);
-                }
-                News::Note(Note::Event {
-                    at_monotonic_ns,
-                    unit,
-                    fact,
-                    details,
-                }) => {
-                    let at = at_monotonic_ns.map_or_else(clock::now, clock::of_monotonic);
-                    out.event(at, &unit, fact, details);
-                }
-            }
-        }
-        for (unit, n) in starts {
-            out.sample(&unit, &fact::UNIT_STARTS, n as f64);
-        }
-        for (unit, n) in restarts {
-            out.sample(&unit, &fact::UNIT_RESTARTS, n as f64);
-        }
-        if let Some((n, n_failed)) = self.teller.last_counts() {
+        self.system.pass_on(&sensor, out);
+        self.users.poll(host, &sensor, out);
+        if let Some((n, n_failed)) = self.system.counts() {
             out.sample(&Subject::node(), &fact::UNITS, n as f64);
             out.sample(&Subject::node(), &fact::UNITS_FAILED, n_failed as f64);
-        }
-        let lost = self.teller.take_lost();
-        if lost > 0 {
-            let text = "changes of units came faster than they were polled";
-            out.gap(&sensor, Gap::new(NAME, Why::Lost(lost), text));
         }
     }
 }

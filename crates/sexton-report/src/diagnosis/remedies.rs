@@ -36,10 +36,15 @@ pub(super) struct InOnePlan {
     pub(super) command: &'static str,
 }
 
-/// The way to have sexton do it, where there is something that it can do.
+/// The way to have sexton do it, where there is something that it can do. What a user's own
+/// manager runs is that user's to stop.
 pub(super) fn in_one_plan(diagnosis: &Diagnosis) -> Option<InOnePlan> {
-    let kinds = [RemedyKind::Stop, RemedyKind::CleanUp].into_iter();
-    let mut remedies = kinds.flat_map(|kind| of_kind(diagnosis, kind));
+    let kinds = [RemedyKind::Stop, RemedyKind::CleanUp];
+    let mut remedies = in_order(diagnosis)
+        .into_iter()
+        .filter(|finding| !finding.subject.is_unit_of_user())
+        .flat_map(|finding| &finding.remedies)
+        .filter(|remedy| kinds.contains(&remedy.kind));
     let can = diagnosis.state == State::CauseFound && remedies.any(|r| r.command.is_some());
     can.then_some(InOnePlan {
         heading: "Or let sexton do it",

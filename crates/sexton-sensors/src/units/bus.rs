@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sexton_host::{machine, socket};
@@ -32,6 +32,8 @@ pub(super) enum BusError {
         #[source]
         source: io::Error,
     },
+    #[error("{} is not served by user {user}, whose it is: nothing was asked", path.display())]
+    Stranger { path: PathBuf, user: u32 },
     #[error("{} refuses us: {said}", path.display())]
     Refused { path: PathBuf, said: String },
     #[error("{} has not answered {what} within {within:.1?}", path.display())]
@@ -55,6 +57,16 @@ pub(super) enum BusError {
 }
 
 impl BusError {
+    /// Whether nobody is there any more.
+    pub(super) fn is_end(&self) -> bool {
+        use io::ErrorKind::{ConnectionRefused, NotFound};
+        match self {
+            Self::Connect { source, .. } => matches!(source.kind(), ConnectionRefused | NotFound),
+            Self::Closed { .. } | Self::Left => true,
+            _ => false,
+        }
+    }
+
     /// The sort of gap this leaves.
     pub(super) fn why(&self) -> Why {
         match self {
@@ -66,11 +78,21 @@ impl BusError {
             Self::Refused { .. } => Why::Denied,
             Self::Stuck { .. } => Why::Overrun,
             Self::Closed { .. } | Self::Left => Why::Vanished,
-            Self::Nonsense { .. } => Why::Malformed,
+            Self::Nonsense { .. } | Self::Stranger { .. } => Why::Malformed,
             Self::Answer { name, .. } if name.ends_with("AccessDenied") => Why::Denied,
             Self::Answer { .. } => Why::Unsupported,
         }
     }
+}
+
+/// Where a manager is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Address {
+    pub(super) path: PathBuf,
+    /// Whether there is a bus between us and systemd.
+    pub(super) has_bus: bool,
+    /// Who must serve it. What lies in a folder of a user may lead anywhere.
+    pub(super) user: Option<u32>,
 }
 
 /// A connection that is open.
@@ -89,17 +111,23 @@ pub(super) struct Bus {
 
 impl Bus {
     /// Connects, and says who we are. All of it takes at most `within`.
-    pub(super) fn connect(path: &Path, has_bus: bool, within: Duration) -> Result<Self, BusError> {
+    pub(super) fn connect(address: &Address, within: Duration) -> Result<Self, BusError> {
+        let (path, has_bus) = (&address.path, address.has_bus);
         let connected = socket::connect_unix(path, within).and_then(|stream| {
             stream.set_write_timeout(Some(within))?;
-            Ok(stream)
+            let user = socket::peer_user(&stream)?;
+            Ok((stream, user))
         });
-        let stream = connected.map_err(|source| BusError::Connect {
-            path: path.to_owned(),
+        let (stream, served_by) = connected.map_err(|source| BusError::Connect {
+            path: path.clone(),
             source,
         })?;
+        if let Some(user) = address.user.filter(|user| *user != served_by) {
+            let path = path.clone();
+            return Err(BusError::Stranger { path, user });
+        }
         let mut bus = Self {
-            path: path.to_owned(),
+            path: path.clone(),
             stream,
             within,
             has_bus,

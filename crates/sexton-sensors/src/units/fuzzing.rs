@@ -10,7 +10,7 @@ use super::session::{ListedUnit, values};
 /// Takes messages of the bus, one after the other, into a ledger, whatever they carry.
 /// Gives back how many notes came of them.
 pub fn bus_messages(mut bytes: &[u8]) -> usize {
-    let mut ledger = Ledger::new(1 << 50);
+    let mut ledger = Ledger::new(1 << 50, None);
     let mut n_notes = 0;
     while let Some(prefix) = bytes.first_chunk::<PREFIX_BYTES>() {
         let Ok(length) = length(prefix) else { break };

@@ -57,14 +57,18 @@ pub(super) struct Ledger {
     entries: HashMap<String, Entry>,
     /// Runs that began before this are not starts that were seen.
     since_ns: u64,
+    /// What names begin with: a unit of a user may be named like one of the system's.
+    prefix: String,
 }
 
 impl Ledger {
-    /// An empty one that watches from this moment of `CLOCK_MONOTONIC` on.
-    pub(super) fn new(since_ns: u64) -> Self {
+    /// An empty one that watches from this moment of `CLOCK_MONOTONIC` on. Units of a user's
+    /// manager are told with it: `user@1000.service/loop.service`.
+    pub(super) fn new(since_ns: u64, user: Option<u32>) -> Self {
         Self {
             entries: HashMap::new(),
             since_ns,
+            prefix: user.map_or_else(String::new, |user| format!("user@{user}.service/")),
         }
     }
 
@@ -182,9 +186,11 @@ impl Ledger {
     }
 
     fn entry(&mut self, name: &str) -> &mut Entry {
-        self.entries
-            .entry(name.to_owned())
-            .or_insert_with(|| Entry::new(Subject::new(SubjectKind::Unit, name)))
+        let prefix = &self.prefix;
+        self.entries.entry(name.to_owned()).or_insert_with(|| {
+            let told = format!("{prefix}{name}");
+            Entry::new(Subject::new(SubjectKind::Unit, told.as_str()))
+        })
     }
 }
 

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use sexton_model::gap::{Gap, Why};
 use zbus::{ObjectPath, Variant};
 
+use super::NAME;
 use super::bus::{Bus, BusError};
 use super::ledger::{Ledger, Row, UNIT, Values, has_settings};
 use super::message::{Call, Message, Nonsense, Properties};
 use super::property::{Value, path_of_unit, unit_name, unit_of_path};
-use super::{NAME, Teller};
+use super::teller::Teller;
 
 /// A listing repairs what signals missed. It costs systemd about a millisecond for
 /// each hundred units.

@@ -27,7 +27,7 @@ pub fn survey(host: &Host, places: &Places) -> Result<UnitSurvey, Gap> {
             _ => Err(gap),
         };
     }
-    let (bus, errors) = places.connect();
+    let (bus, errors) = places.system().connect();
     let Some(mut bus) = bus else {
         return Err(errors.first().map_or_else(
             || Gap::new(NAME, Why::Bug, "there is no place to ask"),

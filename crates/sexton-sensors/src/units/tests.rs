@@ -2,8 +2,10 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread;
+use std::time::Instant;
 
-use sexton_host::FolderRoot;
+use sexton_host::{FolderRoot, clock};
 use sexton_model::record::{Body, Record};
 use sexton_testkit::TempTree;
 
@@ -28,12 +30,16 @@ fn serve(tree: &TempTree, name: &str, greet: fn(&mut UnixStream)) -> PathBuf {
 
 /// The first records that are not empty, and how long one poll took at most.
 fn watch(bus: PathBuf, private: PathBuf) -> (Vec<Record>, Duration) {
-    let host = Host::live().expect("a mount table");
-    let mut units = Units::watch(Places {
+    first_words(Units::watch(&Places {
         bus,
         private,
+        users: "/nonexistent".into(),
         within: WITHIN,
-    });
+    }))
+}
+
+fn first_words(mut units: Units) -> (Vec<Record>, Duration) {
+    let host = Host::live().expect("a mount table");
     let until = Instant::now() + Duration::from_secs(20);
     let mut longest = Duration::ZERO;
     while Instant::now() < until {
@@ -115,4 +121,61 @@ fn a_node_that_systemd_does_not_run_is_said() {
     let gap = open(&host).err().expect("a gap");
     assert_eq!(gap.why, Why::Unsupported);
     assert_eq!(examine(&host).len(), 1);
+}
+
+/// A folder of a user with a socket of ours, which any visitor finds silent.
+fn users_of(tree: &TempTree, user: u32, greet: fn(&mut UnixStream)) -> Units {
+    let folder = tree.path().join(format!("users/{user}/systemd"));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    serve(tree, &format!("users/{user}/systemd/private"), greet);
+    // The node's own manager never answers, and is not heard of before these are.
+    let bus = serve(tree, "bus", |_| {});
+    Units::watch(&Places {
+        bus,
+        private: tree.path().join("none"),
+        users: tree.path().join("users"),
+        within: Duration::from_secs(15),
+    })
+}
+
+#[test]
+fn a_socket_in_a_users_folder_that_somebody_else_serves_is_not_spoken_to() {
+    let tree = TempTree::new();
+    let stranger = sexton_host::machine::effective_user() + 1;
+    let units = users_of(&tree, stranger, |visitor| {
+        let said = visitor.read(&mut [0; 64]).expect("the end");
+        assert_eq!(said, 0, "a word was said");
+    });
+    let (records, _) = first_words(units);
+    assert_eq!(why(&records[0]), &Why::Malformed);
+}
+
+#[test]
+fn a_manager_of_a_user_that_speaks_nonsense_is_malformed() {
+    let tree = TempTree::new();
+    let units = users_of(&tree, sexton_host::machine::effective_user(), |visitor| {
+        let mut said = [0; 64];
+        assert!(visitor.read(&mut said).expect("a greeting") > 0);
+        visitor.write_all(&[0xff; 8192]).expect("noise");
+    });
+    let (records, _) = first_words(units);
+    assert_eq!(why(&records[0]), &Why::Malformed);
+}
+
+#[test]
+fn a_user_who_has_left_is_no_gap() {
+    let tree = TempTree::new();
+    let folder = tree.path().join("users/7/systemd");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    // Nobody listens any more.
+    drop(UnixListener::bind(folder.join("private")).expect("a socket"));
+    let host = Host::live().expect("a mount table");
+    let sensor = Subject::new(SubjectKind::Sensor, NAME);
+    let mut users = Users::new(&tree.path().join("users"), WITHIN);
+    for _ in 0..20 {
+        let mut out = Sink::new(NAME, clock::now());
+        users.poll(&host, &sensor, &mut out);
+        assert!(out.into_records().is_empty());
+        thread::sleep(Duration::from_millis(20));
+    }
 }

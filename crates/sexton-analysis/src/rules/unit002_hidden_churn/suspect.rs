@@ -295,8 +295,8 @@ impl<'a> Suspect<'a> {
         if self.subject.kind != SubjectKind::Unit || !has_count || self.is_template() {
             return Vec::new();
         }
-        if unit_name::is_of_user(&self.subject.name) {
-            let text = "what the user's own systemd counts: only the system's is asked";
+        if unit_name::is_of_user(&self.subject.name) && !self.is_seen(case) {
+            let text = "what the user's own systemd counts: it did not tell";
             return vec![Evidence::missing("units", text)];
         }
         if !case.heard("units") {
@@ -326,11 +326,17 @@ impl<'a> Suspect<'a> {
         self.subject.kind == SubjectKind::Unit && unit_name::is_template(&self.subject.name)
     }
 
+    /// A manager has told of it.
+    fn is_seen(&self, case: &Case<'_>) -> bool {
+        let mut seen = case.of(&unit_fact::UNIT_SEEN).iter();
+        seen.any(|record| record.subject == self.subject)
+    }
+
     /// systemd knows of it, and it does not run.
     fn is_gone(&self, case: &Case<'_>) -> bool {
         if self.subject.kind != SubjectKind::Unit
             || self.is_template()
-            || unit_name::is_of_user(&self.subject.name)
+            || unit_name::is_of_user(&self.subject.name) && !self.is_seen(case)
             || !case.heard("units")
         {
             return false;

@@ -18,7 +18,7 @@ struct Story {
 impl Story {
     fn new() -> Self {
         Self {
-            ledger: Ledger::new(SINCE_NS),
+            ledger: Ledger::new(SINCE_NS, None),
             told: Vec::new(),
         }
     }
@@ -211,7 +211,7 @@ fn a_listing_shows_what_signals_missed() {
         active: active.into(),
         sub: String::new(),
     };
-    let mut ledger = Ledger::new(SINCE_NS);
+    let mut ledger = Ledger::new(SINCE_NS, None);
     let mut notes = Vec::new();
     let rows = [row("a.mount", "active"), row("b.mount", "active")];
     assert_eq!(ledger.list(&rows, &mut notes), [""; 0]);
@@ -235,7 +235,7 @@ fn a_listing_shows_what_signals_missed() {
 
 #[test]
 fn settings_are_told_once_and_when_they_change() {
-    let mut ledger = Ledger::new(SINCE_NS);
+    let mut ledger = Ledger::new(SINCE_NS, None);
     assert!(ledger.loaded("a.timer"));
     let mut look = |state: &str| {
         let unit = Values::from([("UnitFileState".into(), text(state))]);
@@ -260,7 +260,17 @@ fn settings_are_told_once_and_when_they_change() {
 
 #[test]
 fn a_start_that_another_unit_prevents_is_told() {
-    let mut ledger = Ledger::new(SINCE_NS);
+    let mut ledger = Ledger::new(SINCE_NS, None);
     assert_eq!(ledger.job_ended("a.service", "done"), None);
     assert!(ledger.job_ended("a.service", "dependency").is_some());
+}
+
+#[test]
+fn a_unit_of_a_user_is_told_with_its_manager() {
+    let mut ledger = Ledger::new(SINCE_NS, Some(1000));
+    let note = ledger.job_ended("ssh.service", "dependency");
+    let Some(Note::Event { unit, .. }) = note else {
+        panic!("{note:?}");
+    };
+    assert_eq!(&*unit.name, "user@1000.service/ssh.service");
 }

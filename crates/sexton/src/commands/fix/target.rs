@@ -96,8 +96,10 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         true => Risks::default(),
         false => Risks::survey()?,
     };
-    // Of a template only instances run; its finding says what to type.
-    for name in guilty.into_iter().filter(|name| !name.contains("@.")) {
+    // Of a template only instances run, and a unit of a user, which is told with its manager,
+    // is that user's to stop: their findings say what to type.
+    let is_ours = |name: &&str| !name.contains("@.") && !name.contains('/');
+    for name in guilty.into_iter().filter(is_ours) {
         // It may be gone since.
         let Some(unit) = Unit::look(name)? else {
             continue;
