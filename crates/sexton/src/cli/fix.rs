@@ -21,6 +21,10 @@ pub struct FixArgs {
     /// Fix what this diagnosis found (`sexton diagnose --json`); if nothing is named, one is made
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
+    /// Thresholds of this fleet, in TOML, for the diagnosis that is made if nothing is named
+    #[arg(long, value_name = "FILE",
+          conflicts_with_all = ["from", "unit", "origin", "container", "undo"])]
+    pub policy: Option<PathBuf>,
     /// Stop this unit, and free the dying cgroups that its path names
     #[arg(long, value_name = "UNIT")]
     pub unit: Vec<String>,

@@ -167,6 +167,7 @@ fn wrong_use_is_named() {
             "no check is called noses",
         ),
         (&["check", "--policy", &policy][..], "policy.toml:3: "),
+        (&["fix", "--policy", &policy][..], "policy.toml:3: "),
     ] {
         let output = sexton(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");

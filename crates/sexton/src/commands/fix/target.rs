@@ -15,6 +15,7 @@ use sexton_units::survey::Survey;
 use super::diagnosis::Diagnosis;
 use crate::cli::fix::{self, FixArgs};
 use crate::commands::diagnose;
+use crate::policy;
 
 /// How long the node is watched when nobody says what to fix.
 const WATCH: Duration = Duration::from_secs(20);
@@ -56,7 +57,7 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
     let diagnosis = match &args.from {
         Some(path) => Some(Diagnosis::read(path)?),
         None if is_named => None,
-        None => Some(judge_now()?),
+        None => Some(judge_now(&policy::read(args.policy.as_deref())?.rules)?),
     };
     if let Some(diagnosis) = diagnosis {
         add_diagnosis(&mut target, &diagnosis, args)?;
@@ -78,8 +79,8 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
 }
 
 /// Watches the node as `sexton diagnose` does.
-fn judge_now() -> Result<Diagnosis> {
-    let judged = diagnose::watch_and_judge(WATCH, &[], None, &Policy::default())?;
+fn judge_now(policy: &Policy) -> Result<Diagnosis> {
+    let judged = diagnose::watch_and_judge(WATCH, &[], None, policy)?;
     let mut text = Vec::new();
     sexton_report::diagnosis::json(&mut text, &judged)?;
     Diagnosis::parse(&text)
