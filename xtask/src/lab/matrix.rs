@@ -28,7 +28,7 @@ pub(crate) struct Choice {
     /// Only these scenarios; may be repeated
     #[arg(long)]
     scenario: Vec<String>,
-    /// So many guests at a time: they wait more than they work
+    /// So many guests at a time; each uses one core
     #[arg(long, default_value_t = 1)]
     at_once: usize,
     /// Play what was red before once more
