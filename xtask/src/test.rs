@@ -356,12 +356,12 @@ fn has_traces() -> bool {
 }
 
 /// The same command where the kernel's traces are mounted, as on every node that systemd has
-/// booted; nobody else sees that mount.
+/// booted; nobody else sees that mount. Where it fails, tests that need it say so.
 fn with_traces(cargo: &Command) -> Command {
     const MOUNT: &str = "mount -t tracefs tracefs /sys/kernel/tracing; exec \"$@\"";
     let mut command = Command::new("unshare");
     command
-        .args(["--mount", "sh", "-ec", MOUNT, "sh"])
+        .args(["--mount", "sh", "-c", MOUNT, "sh"])
         .arg(cargo.get_program())
         .args(cargo.get_args());
     for (name, value) in cargo.get_envs() {
