@@ -8,7 +8,6 @@ mod again;
 mod libtest;
 mod table;
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -349,33 +348,8 @@ fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
     outcome
 }
 
-/// Whether somebody has mounted the kernel's traces.
-fn has_traces() -> bool {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    mounts.lines().any(|mount| mount.contains(" tracefs "))
-}
-
-/// The same command where the kernel's traces are mounted, as on every node that systemd has
-/// booted; nobody else sees that mount. Where it fails, tests that need it say so.
-fn with_traces(cargo: &Command) -> Command {
-    const MOUNT: &str = "mount -t tracefs tracefs /sys/kernel/tracing; exec \"$@\"";
-    let mut command = Command::new("unshare");
-    command
-        .args(["--mount", "sh", "-c", MOUNT, "sh"])
-        .arg(cargo.get_program())
-        .args(cargo.get_args());
-    for (name, value) in cargo.get_envs() {
-        command.envs(value.map(|value| (name, value)));
-    }
-    command.current_dir(workspace::root());
-    command
-}
-
 fn try_cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> Result<libtest::Outcome> {
-    let mut cargo: Command = workspace::cargo(args);
-    if args.contains(&"--ignored") && command::is_root() && !has_traces() {
-        cargo = with_traces(&cargo);
-    }
+    let mut cargo = workspace::cargo(args);
     cargo.envs(folders.iter().map(|(name, folder)| (name, folder)));
     cargo.env("SEXTON", workspace::static_sexton());
     eprintln!("$ cargo {}", args.join(" "));

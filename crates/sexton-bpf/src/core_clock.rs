@@ -2,14 +2,13 @@
 //! in any guest.
 
 use std::io;
-use std::mem;
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use libbpf_rs::libbpf_sys::{
-    PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE, perf_event_attr,
-};
+use libbpf_rs::libbpf_sys::{PERF_COUNT_SW_CPU_CLOCK, PERF_TYPE_SOFTWARE};
 use libbpf_rs::{Link, ProgramMut};
+
+use crate::perf_event::{self, Event};
 
 /// Runs a program on one core again and again, until the link is dropped. Fails with
 /// `ENODEV` for a core that is offline.
@@ -18,11 +17,7 @@ pub(crate) fn run_every(
     cpu: u32,
     program: &ProgramMut<'_>,
 ) -> libbpf_rs::Result<Link> {
-    let event = open(period, cpu)?;
-    let link = program.attach_perf_event(event.as_raw_fd())?;
-    // The link closes it from here on.
-    let _ = event.into_raw_fd();
-    Ok(link)
+    perf_event::attach(program, open(period, cpu)?)
 }
 
 /// Whether such a timer may be had.
@@ -31,29 +26,10 @@ pub(crate) fn try_open(cpu: u32) -> io::Result<()> {
 }
 
 fn open(period: Duration, cpu: u32) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel's own struct; zero is the default of every field.
-    let mut attr: perf_event_attr = unsafe { mem::zeroed() };
-    attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.size = size_of::<perf_event_attr>() as u32;
-    attr.config = PERF_COUNT_SW_CPU_CLOCK.into();
-    attr.__bindgen_anon_1.sample_period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
-    let all_tasks = -1;
-    let no_group = -1;
-    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
-    // SAFETY: `attr` outlives the call, and its size is in it.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            all_tasks,
-            cpu,
-            no_group,
-            PERF_FLAG_FD_CLOEXEC,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    perf_event::open(&Event {
+        kind: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_CPU_CLOCK.into(),
+        period: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
+        cpu,
+    })
 }

@@ -12,6 +12,7 @@ mod error;
 mod loaded;
 mod mapped;
 mod meter;
+mod perf_event;
 mod ring;
 mod types;
 

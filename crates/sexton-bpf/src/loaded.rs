@@ -81,12 +81,17 @@ pub(crate) fn attach<'part>(
     program: Program,
     parts: impl IntoIterator<Item = &'part ProgramMut<'static>>,
 ) -> Result<Vec<Link>, LoadError> {
+    let parts = parts.into_iter();
+    parts.map(|part| hold(program, || part.attach())).collect()
+}
+
+/// Attaches a part of a program, and says why not.
+pub(crate) fn hold(
+    program: Program,
+    attach: impl FnOnce() -> libbpf_rs::Result<Link>,
+) -> Result<Link, LoadError> {
     listen();
-    let links = parts.into_iter().map(|part| {
-        let link = part.attach();
-        link.map_err(|source| LoadError::of(program, source, &heard()))
-    });
-    links.collect()
+    attach().map_err(|source| LoadError::of(program, source, &heard()))
 }
 
 thread_local! {

@@ -1,12 +1,25 @@
-//! What tracefs says of a tracepoint: which fields its programs are given, and where.
+//! What tracefs says of a tracepoint: its number, which fields its programs are given, and where.
 
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::io::{self, Errno};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::{Host, HostError};
 
 /// Where tracefs is when the mount table does not show it: below debugfs it is mounted
 /// when someone looks.
 const PLACES: [&str; 2] = ["kernel/tracing", "kernel/debug/tracing"];
+
+/// A tracepoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// What `perf_event_open` knows it by.
+    pub id: u64,
+    /// What its programs are given.
+    pub fields: Vec<Field>,
+}
 
 /// One field of a tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,37 +32,88 @@ pub struct Field {
     pub size: usize,
 }
 
-/// The fields of a tracepoint, `cgroup/cgroup_mkdir`.
-pub fn fields(host: &Host, tracepoint: &str) -> Result<Vec<Field>, HostError> {
-    let path = tracefs(host)?
-        .join("events")
-        .join(tracepoint)
-        .join("format");
-    let text = host.read_text(&path)?;
-    let fields: Option<Vec<Field>> = text
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("field:"))
-        .map(parse)
-        .collect();
-    fields
-        .filter(|fields| !fields.is_empty())
-        .ok_or_else(|| HostError::Malformed {
-            path,
-            what: "its fields are not written as we know it".to_owned(),
-        })
+/// The kernel's tracefs, to be read.
+#[derive(Debug)]
+pub struct Tracefs {
+    place: PathBuf,
+    /// Where nobody has mounted it: a mount that is in no folder, so that nobody else sees it,
+    /// and that is gone with us.
+    _own: Option<OwnedFd>,
 }
 
-fn tracefs(host: &Host) -> Result<PathBuf, HostError> {
+impl Tracefs {
+    /// Finds where it is mounted, or opens it for ourselves.
+    pub fn open(host: &Host) -> Result<Self, HostError> {
+        if let Some(place) = mounted(host)? {
+            return Ok(Self { place, _own: None });
+        }
+        if !host.is_live() {
+            return Err(HostError::NotMounted("tracefs"));
+        }
+        match open_unseen() {
+            Ok(own) => Ok(Self {
+                place: Path::new("/proc/self/fd").join(own.as_raw_fd().to_string()),
+                _own: Some(own),
+            }),
+            Err(Errno::PERM) => Err(HostError::Read {
+                path: host.sys(PLACES[0])?,
+                source: Errno::PERM.into(),
+            }),
+            Err(_) => Err(HostError::NotMounted("tracefs")),
+        }
+    }
+
+    /// Describes one, `cgroup/cgroup_mkdir`.
+    pub fn tracepoint(&self, host: &Host, name: &str) -> Result<Tracepoint, HostError> {
+        let folder = self.place.join("events").join(name);
+        let (format, id) = (folder.join("format"), folder.join("id"));
+        let fields = fields(&host.read_text(&format)?);
+        let number = host.read_text(&id)?.trim().parse();
+        Ok(Tracepoint {
+            fields: fields
+                .ok_or_else(|| malformed(format, "its fields are not written as we know it"))?,
+            id: number.map_err(|_| malformed(id, "it is no number"))?,
+        })
+    }
+}
+
+fn mounted(host: &Host) -> Result<Option<PathBuf>, HostError> {
     if let Some(mount) = host.mounts().of_type("tracefs") {
-        return Ok(mount.point.clone());
+        return Ok(Some(mount.point.clone()));
     }
     for below in PLACES {
         let place = host.sys(below)?;
         if host.list(place.join("events")).is_ok() {
-            return Ok(place);
+            return Ok(Some(place));
         }
     }
-    Err(HostError::NotMounted("tracefs"))
+    Ok(None)
+}
+
+/// A tracefs that is mounted nowhere: Linux 5.2 and later give one to root.
+fn open_unseen() -> io::Result<OwnedFd> {
+    let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&filesystem)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+fn malformed(path: PathBuf, what: &str) -> HostError {
+    HostError::Malformed {
+        path,
+        what: what.to_owned(),
+    }
+}
+
+/// The fields in the text of a format; `None` when they are not written as we know it.
+fn fields(format: &str) -> Option<Vec<Field>> {
+    let lines = format.lines();
+    let fields = lines.filter_map(|line| line.trim().strip_prefix("field:"));
+    let fields: Option<Vec<Field>> = fields.map(parse).collect();
+    fields.filter(|fields| !fields.is_empty())
 }
 
 /// `__data_loc char[] path; offset:24; size:4; signed:0;`, with tabs between.

@@ -12,9 +12,10 @@ mod creator;
 
 use std::time::Duration;
 
-use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Watch, What};
+use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Tracepoints, Watch, What};
 use sexton_host::process::{self, Place};
-use sexton_host::{Host, HostError, tracepoint};
+use sexton_host::tracepoint::{Tracefs, Tracepoint};
+use sexton_host::{Host, HostError};
 use sexton_model::fact::{Fact, cgroup as fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -60,12 +61,6 @@ const MAX_TOLD: usize = 5_000;
 /// Events that one poll takes at most; the ring holds fewer.
 const MAX_DRAINED: usize = 65_536;
 
-const TRACEPOINTS: [&str; 3] = [
-    "cgroup/cgroup_mkdir",
-    "cgroup/cgroup_rmdir",
-    "cgroup/cgroup_release",
-];
-
 fn examine(host: &Host) -> Vec<Sight> {
     const PROGRAM: &str = "births and deaths";
     if !host.is_live() {
@@ -74,8 +69,8 @@ fn examine(host: &Host) -> Vec<Sight> {
             bpf::not_running(NAME).text,
         )];
     }
-    let tracepoints = match check_layout(host) {
-        Ok(()) => Sight::sees(
+    let tracepoints = match tracepoints(host) {
+        Ok(_) => Sight::sees(
             "tracepoints",
             "tracefs describes them as the program knows them",
         ),
@@ -106,19 +101,30 @@ fn examine_creators(host: &Host) -> Sight {
         .with_remedy("run outside the container, or with the host's PID namespace")
 }
 
-/// Whether the tracepoints are as the program expects them.
-fn check_layout(host: &Host) -> Result<(), Gap> {
-    for name in TRACEPOINTS {
-        let fields = tracepoint::fields(host, name).map_err(|error| no_tracepoint(&error))?;
-        for (field, offset, size) in LAYOUT {
-            let is_there = fields.iter().any(|known| {
-                (known.name.as_str(), known.offset, known.size) == (field, offset, size)
-            });
-            if !is_there {
-                let text =
-                    format!("this kernel's tracepoint {name} has no `{field}` where we know it");
-                return Err(Gap::new(NAME, Why::Unsupported, text));
-            }
+/// The tracepoints, if they are as the program expects them.
+fn tracepoints(host: &Host) -> Result<Tracepoints, Gap> {
+    let tracefs = Tracefs::open(host).map_err(|error| no_tracepoint(&error))?;
+    let id = |name: &str| {
+        let found = tracefs.tracepoint(host, name);
+        let tracepoint = found.map_err(|error| no_tracepoint(&error))?;
+        check_layout(name, &tracepoint)?;
+        Ok(tracepoint.id)
+    };
+    Ok(Tracepoints {
+        mkdir: id("cgroup/cgroup_mkdir")?,
+        rmdir: id("cgroup/cgroup_rmdir")?,
+        release: id("cgroup/cgroup_release")?,
+    })
+}
+
+fn check_layout(name: &str, tracepoint: &Tracepoint) -> Result<(), Gap> {
+    for (field, offset, size) in LAYOUT {
+        let mut fields = tracepoint.fields.iter();
+        let is_there = fields
+            .any(|known| (known.name.as_str(), known.offset, known.size) == (field, offset, size));
+        if !is_there {
+            let text = format!("this kernel's tracepoint {name} has no `{field}` where we know it");
+            return Err(Gap::new(NAME, Why::Unsupported, text));
         }
     }
     Ok(())
@@ -146,10 +152,10 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         return Err(bpf::not_running(NAME));
     }
     let root = memory_root(host)?;
-    check_layout(host)?;
+    let tracepoints = tracepoints(host)?;
     let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
     let mut watch = Watch::load(root).map_err(blind)?;
-    watch.attach().map_err(blind)?;
+    watch.attach(&tracepoints).map_err(blind)?;
     Ok(Box::new(Cgroups {
         watch,
         book: Book::default(),

@@ -7,7 +7,8 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
-use crate::loaded::{Loaded, Program, attach};
+use crate::loaded::{Loaded, Program, hold};
+use crate::perf_event::attach_tracepoint;
 use crate::ring::{Plain, Ring, split, until_zero};
 use crate::types::KernelTypes;
 
@@ -68,6 +69,17 @@ pub struct Event {
     pub ancestors: Vec<Ancestor>,
 }
 
+/// Where the program belongs: the numbers that tracefs gives the three tracepoints.
+#[derive(Debug, Clone, Copy)]
+pub struct Tracepoints {
+    /// Of `cgroup/cgroup_mkdir`.
+    pub mkdir: u64,
+    /// Of `cgroup/cgroup_rmdir`.
+    pub rmdir: u64,
+    /// Of `cgroup/cgroup_release`.
+    pub release: u64,
+}
+
 /// The loaded program.
 pub struct Watch {
     links: Vec<Link>,
@@ -87,16 +99,18 @@ impl Watch {
         })
     }
 
-    /// Begins to see.
-    pub fn attach(&mut self) -> Result<(), LoadError> {
+    /// Begins to see, by the numbers of the tracepoints.
+    pub fn attach(&mut self, at: &Tracepoints) -> Result<(), LoadError> {
         let progs = &self.skel.progs;
         // In this order: of what is seen to be removed, the release is seen too.
         let parts = [
-            &progs.cgroups_release,
-            &progs.cgroups_rmdir,
-            &progs.cgroups_mkdir,
+            (&progs.cgroups_release, at.release),
+            (&progs.cgroups_rmdir, at.rmdir),
+            (&progs.cgroups_mkdir, at.mkdir),
         ];
-        self.links = attach(PROGRAM, parts)?;
+        let parts = parts.into_iter();
+        let links = parts.map(|(part, id)| hold(PROGRAM, || attach_tracepoint(part, id)));
+        self.links = links.collect::<Result<_, _>>()?;
         Ok(())
     }
 

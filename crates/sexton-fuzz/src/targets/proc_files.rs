@@ -4,7 +4,8 @@ use std::path::Path;
 
 use sexton_host::cgroup::{CgroupStat, Controller, MemoryHierarchy};
 use sexton_host::process::{Place, Status, unit_place};
-use sexton_host::{capabilities, machine, tracepoint};
+use sexton_host::tracepoint::Tracefs;
+use sexton_host::{capabilities, machine};
 use sexton_model::census::Device;
 use sexton_sensors::fuzzing;
 
@@ -41,7 +42,9 @@ fn through_the_host(bytes: &[u8]) {
     if let Ok(places) = Place::read_all(&host, 1) {
         unit_place(&places);
     }
-    let _ = tracepoint::fields(&host, "cgroup/cgroup_mkdir");
+    if let Ok(tracefs) = Tracefs::open(&host) {
+        let _ = tracefs.tracepoint(&host, "cgroup/cgroup_mkdir");
+    }
     let _ = machine::possible_cpus(&host);
     machine::possible_nodes(&host);
     machine::lockdown(&host);

@@ -1,9 +1,13 @@
 //! Births, removals and releases come back exactly as they were made.
 
+use std::process::Command;
 use std::time::Duration;
 
+use serde_json::Value;
 use sexton_host::page_batches;
 use sexton_kernel_tests::nursery::{Nursery, Pin};
+use sexton_kernel_tests::require::{Need, require};
+use sexton_kernel_tests::sexton;
 use sexton_model::fact::{Fact, cgroup as fact};
 use sexton_model::origin::Origin;
 use sexton_model::record::Record;
@@ -42,6 +46,28 @@ fn this_machine_tells_of_a_cgroup() {
     sensor.poll();
     let born = sensor.events(&fact::CGROUP_BORN, "path", &nursery.path);
     assert!(!born.is_empty(), "{:#?}", sensor.said);
+}
+
+/// Somewhere in a container, or on a machine that no systemd has booted.
+#[test]
+#[ignore = "needs root, bpf and sexton: run cargo xtask test kernel"]
+fn births_are_seen_where_nobody_has_mounted_traces() {
+    for need in [Need::Root, Need::Bpf, Need::Sexton] {
+        require(need);
+    }
+    let script = "umount -R /sys/kernel/tracing /sys/kernel/debug 2> /dev/null; \
+                  ! grep -q tracefs /proc/self/mountinfo && \"$0\" doctor --json";
+    let seen = Command::new("unshare")
+        .args(["--mount", "sh", "-c", script])
+        .arg(sexton::binary().expect("required"))
+        .output()
+        .expect("unshare, of util-linux, runs");
+    let said = String::from_utf8_lossy(&seen.stdout);
+    let doctor: Value = serde_json::from_str(&said).expect("JSON");
+    let sensors = doctor["sensors"].as_array().expect("a list");
+    let cgroups = sensors.iter().find(|sensor| sensor["sensor"] == "cgroups");
+    let cgroups = cgroups.expect("one of them");
+    assert_eq!(cgroups["state"], "sees", "{cgroups:#}");
 }
 
 #[test]
