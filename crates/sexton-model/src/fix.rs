@@ -3,6 +3,21 @@
 
 use std::time::Duration;
 
+use crate::subject::SubjectKind;
+
+/// Whether a fix stops what a finding is about, or bounds its restarts: a unit that makes the
+/// trouble by itself or by what it starts. Of a template only instances run, and a unit of a
+/// user, which is told with its manager, is that user's to stop.
+pub fn stops(code: &str, kind: &str, name: &str) -> bool {
+    let is_maker = matches!(code, "UNIT001" | "UNIT002") && kind == SubjectKind::Unit.name();
+    is_maker && !name.contains("@.") && !name.contains('/')
+}
+
+/// Whether a fix frees what a finding is about: dying cgroups of one origin.
+pub fn frees(code: &str, kind: &str) -> bool {
+    code == "MCG001" && kind == SubjectKind::Cgroup.name()
+}
+
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedStep {
@@ -134,4 +149,26 @@ pub struct FixReport {
     pub undo_file: Option<String>,
     /// So much is left that a reboot is worth its price.
     pub reboot_advised: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fix_stops_units_of_the_system_and_frees_piles() {
+        let check = |code, kind, name, expected| {
+            let done = (stops(code, kind, name), frees(code, kind));
+            assert_eq!(done, expected, "{code}:{name}");
+        };
+        check("UNIT001", "unit", "a.service", (true, false));
+        check("UNIT002", "unit", "a.socket", (true, false));
+        check("MCG001", "cgroup", "/docker/<id>", (false, true));
+        check("UNIT001", "unit", "a@.service", (false, false));
+        let of_user = "user@1000.service/a.service";
+        check("UNIT001", "unit", of_user, (false, false));
+        check("UNIT003", "unit", "a.service", (false, false));
+        check("CTR001", "image", "a:1", (false, false));
+        check("CPU002", "task", "kubelet", (false, false));
+    }
 }

@@ -90,12 +90,6 @@ impl Subject {
     pub fn cpu(number: u32) -> Self {
         Self::new(SubjectKind::Cpu, number.to_string())
     }
-
-    /// Whether it is a unit of a user's own manager, which is told with it:
-    /// `user@1000.service/loop.service`. No other unit has a slash in its name.
-    pub fn is_unit_of_user(&self) -> bool {
-        self.kind == SubjectKind::Unit && self.name.contains('/')
-    }
 }
 
 impl fmt::Display for Subject {

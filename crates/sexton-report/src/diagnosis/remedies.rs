@@ -2,6 +2,7 @@
 
 use sexton_model::diagnosis::{Diagnosis, State};
 use sexton_model::finding::{Finding, Remedy, RemedyKind};
+use sexton_model::fix;
 
 /// The kinds in the order in which they are typed, and their headings.
 pub(super) const KINDS: [(RemedyKind, &str); 4] = [
@@ -36,16 +37,13 @@ pub(super) struct InOnePlan {
     pub(super) command: &'static str,
 }
 
-/// The way to have sexton do it, where there is something that it can do. What a user's own
-/// manager runs is that user's to stop.
+/// The way to have sexton do it, where there is something that a fix does by itself.
 pub(super) fn in_one_plan(diagnosis: &Diagnosis) -> Option<InOnePlan> {
-    let kinds = [RemedyKind::Stop, RemedyKind::CleanUp];
-    let mut remedies = in_order(diagnosis)
-        .into_iter()
-        .filter(|finding| !finding.subject.is_unit_of_user())
-        .flat_map(|finding| &finding.remedies)
-        .filter(|remedy| kinds.contains(&remedy.kind));
-    let can = diagnosis.state == State::CauseFound && remedies.any(|r| r.command.is_some());
+    let is_fixed = |finding: &&Finding| {
+        let (kind, name) = (finding.subject.kind.name(), &finding.subject.name);
+        fix::stops(finding.code, kind, name) || fix::frees(finding.code, kind)
+    };
+    let can = diagnosis.state == State::CauseFound && in_order(diagnosis).iter().any(is_fixed);
     can.then_some(InOnePlan {
         heading: "Or let sexton do it",
         text: "a plan first; --apply carries it out, and fix --undo takes it back",

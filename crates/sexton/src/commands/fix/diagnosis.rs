@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
+use sexton_model::fix;
 
 /// A diagnosis that is larger was not written by us.
 const MOST_BYTES: u64 = 64 << 20;
@@ -80,29 +81,24 @@ impl Diagnosis {
 
     /// Units that cause something, by themselves or through what they start; each once.
     pub fn guilty_units(&self) -> impl Iterator<Item = &str> {
-        let units = self.of_units(&[RESTARTS, "UNIT002"]);
-        let names: BTreeSet<&str> = units.collect();
+        let units = self.findings.iter().filter(|finding| {
+            let Subject { kind, name } = &finding.subject;
+            fix::stops(&finding.code, kind, name)
+        });
+        let names: BTreeSet<&str> = units.map(|finding| &*finding.subject.name).collect();
         names.into_iter()
     }
 
     /// Whether systemd starts this unit again and again.
     pub fn restarts(&self, unit: &str) -> bool {
-        self.of_units(&[RESTARTS]).any(|name| name == unit)
-    }
-
-    fn of_units(&self, codes: &[&str]) -> impl Iterator<Item = &str> {
-        let units = self.findings.iter().filter(|finding| {
-            codes.contains(&finding.code.as_str()) && finding.subject.kind == "unit"
-        });
-        units.map(|finding| finding.subject.name.as_str())
+        let mut findings = self.findings.iter();
+        findings.any(|finding| finding.code == RESTARTS && finding.subject.name == unit)
     }
 
     /// Origins of dying cgroups.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
-        let piles = self
-            .findings
-            .iter()
-            .filter(|finding| finding.code == "MCG001" && finding.subject.kind == "cgroup");
+        let piles = self.findings.iter();
+        let piles = piles.filter(|finding| fix::frees(&finding.code, &finding.subject.kind));
         piles.map(|finding| finding.subject.name.as_str())
     }
 
@@ -124,6 +120,8 @@ mod tests {
         {"id":"UNIT002:ecs.service","code":"UNIT002","subject":{"kind":"unit","name":"ecs.service"},"remedies":[]},
         {"id":"UNIT001:loop.service","code":"UNIT001","subject":{"kind":"unit","name":"loop.service"}},
         {"id":"UNIT002:loop.service","code":"UNIT002","subject":{"kind":"unit","name":"loop.service"}},
+        {"id":"UNIT001:a@.service","code":"UNIT001","subject":{"kind":"unit","name":"a@.service"}},
+        {"id":"UNIT001:user@7.service/b.service","code":"UNIT001","subject":{"kind":"unit","name":"user@7.service/b.service"}},
         {"id":"MCG001:/docker/<id>","code":"MCG001","subject":{"kind":"cgroup","name":"/docker/<id>"},"caused_by":["UNIT002:ecs.service"]},
         {"id":"NIC001:eth0","code":"NIC001","subject":{"kind":"device","name":"eth0"},"remedies":[{"text":"look","command":"dmesg"}]}]}"#;
 

@@ -97,10 +97,7 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         true => Risks::default(),
         false => Risks::survey()?,
     };
-    // Of a template only instances run, and a unit of a user, which is told with its manager,
-    // is that user's to stop: their findings say what to type.
-    let is_ours = |name: &&str| !name.contains("@.") && !name.contains('/');
-    for name in guilty.into_iter().filter(is_ours) {
+    for name in guilty {
         // It may be gone since.
         let Some(unit) = Unit::look(name)? else {
             continue;
