@@ -103,20 +103,22 @@ impl<'a> Askers<'a> {
     pub(crate) fn of_births(&self, births: &Births<'a>) -> Vec<Asked<'a>> {
         let mut asked: BTreeMap<Subject, Asked<'a>> = BTreeMap::new();
         let mut unclaimed: BTreeMap<&str, Vec<Birth<'a>>> = BTreeMap::new();
+        let mut by_daemon: Vec<(&Birth<'a>, Found)> = Vec::new();
         let alike = self.alike(&births.births);
         for (birth, found) in self.followed(births, &alike) {
-            let is_daemon = |signs: &[Sign]| signs.iter().any(|sign| sign.way == Way::Daemon);
-            if !self.may_accuse_daemons && found.as_ref().is_some_and(|found| is_daemon(&found.1)) {
-                continue;
-            }
-            let Some((subject, signs)) = found else {
-                unclaimed
+            match found {
+                Some(found) if is_by_daemon(&found) => by_daemon.push((birth, found)),
+                Some((subject, signs)) => self.add(&mut asked, subject, signs, birth.clone()),
+                None => unclaimed
                     .entry(&birth.pattern)
                     .or_default()
-                    .push(birth.clone());
-                continue;
-            };
-            self.add(&mut asked, subject, signs, birth.clone());
+                    .push(birth.clone()),
+            }
+        }
+        for (birth, found) in self.of_untold(&asked, by_daemon) {
+            if self.may_accuse_daemons || !is_by_daemon(&found) {
+                self.add(&mut asked, found.0, found.1, birth.clone());
+            }
         }
         for (pattern, births) in unclaimed {
             let (subject, sign) = process::behind(pattern, &births);
@@ -139,6 +141,23 @@ impl<'a> Askers<'a> {
         asked.into_values().collect()
     }
 
+    /// Of the last containers the runtime has not told yet: if one alone is behind those before
+    /// them, it is not the daemon.
+    fn of_untold<'b>(
+        &self,
+        asked: &BTreeMap<Subject, Asked<'a>>,
+        by_daemon: Vec<(&'b Birth<'a>, Found)>,
+    ) -> Vec<(&'b Birth<'a>, Found)> {
+        let followed = by_daemon.into_iter().map(|(birth, found)| {
+            let is_untold = birth.container.is_some() && self.life(birth).is_none();
+            match claimants(asked, &birth.pattern).as_slice() {
+                [one] if is_untold => (birth, one.clone()),
+                _ => (birth, found),
+            }
+        });
+        followed.collect()
+    }
+
     /// Who is behind each birth. The cgroup of a pod, and of what only holds its namespaces, is
     /// made for the containers in it: whoever is behind those is behind it.
     fn followed<'b>(
@@ -156,7 +175,7 @@ impl<'a> Askers<'a> {
         let mut of_pods: BTreeMap<String, Found> = BTreeMap::new();
         for (birth, found) in &all {
             let is_work = birth.container.is_some() && !self.is_pause(birth);
-            let is_named = |found: &&Found| found.1.iter().all(|sign| sign.way != Way::Daemon);
+            let is_named = |found: &&Found| !is_by_daemon(found);
             let pod = pod_of(birth.path).filter(|_| is_work);
             if let Some((pod, found)) = pod.zip(found.as_ref().filter(is_named)) {
                 of_pods.entry(pod).or_insert_with(|| found.clone());
@@ -404,6 +423,11 @@ impl Alike<'_, '_> {
         };
         at_work.or_else(in_step)
     }
+}
+
+/// Whether only a daemon is known, which did what it was asked to.
+fn is_by_daemon((_, signs): &Found) -> bool {
+    signs.iter().any(|sign| sign.way == Way::Daemon)
 }
 
 /// Who is behind births of this pattern, as far as that is known.

@@ -286,6 +286,21 @@ fn clients_of_containers_that_end_well_are_behind_them() {
     assert_eq!(findings[0].confidence, Confidence::percent(85));
 }
 
+/// The engine is asked every few seconds, and slowly on a busy node: what it has not told yet is
+/// no reason to take the churn for over.
+#[test]
+fn containers_that_are_not_told_yet_are_as_those_before() {
+    let mut watch = Watch::new(FROM, 30);
+    seen(&mut watch, &["poller.service", "docker.service"]);
+    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(lives(FROM + 18, 1, 18, 1, "probe:1", "job-", "0"));
+    watch.add(clients_that_end_well("poller.service", "docker", 18, 2_000));
+    let findings = guilty(watch);
+    let ids: Vec<String> = findings.iter().map(|one| one.id().to_string()).collect();
+    assert_eq!(ids, ["UNIT002:poller.service"]);
+    assert!(findings[0].title.contains("28 in"), "{}", findings[0].title);
+}
+
 /// No engine tells of containers here, so only the moments can lead to the unit.
 #[test]
 fn a_client_that_is_at_work_at_each_birth_has_asked_for_it() {
