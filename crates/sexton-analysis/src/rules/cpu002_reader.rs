@@ -231,7 +231,7 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
     if let Some(one) = sightings.first() {
         remedies.push(Remedy::command(
             RemedyKind::Stop,
-            format!("pause {comm}; kill -CONT lets it go on"),
+            format!("pause {comm}, by its number outside of containers; -CONT lets it go on"),
             format!("sudo kill -STOP {}", one.process.name),
         ));
     }

@@ -402,18 +402,7 @@ impl<'a> Suspect<'a> {
                     "remove or mend what runs containers of {name}: its pod or its restart policy"
                 ),
             )],
-            SubjectKind::Task => {
-                let pid = name
-                    .rsplit_once('[')
-                    .map_or("", |(_, pid)| pid.trim_end_matches(']'));
-                vec![
-                    Remedy::command(RemedyKind::Look, "see what it is", format!("ps -fp {pid}")),
-                    Remedy::advice(
-                        RemedyKind::Stop,
-                        format!("end the process {name}, or what started it"),
-                    ),
-                ]
-            }
+            SubjectKind::Task => remedies_of_task(name),
             _ => vec![Remedy::command(
                 RemedyKind::Look,
                 "see who makes them",
@@ -435,4 +424,27 @@ impl<'a> Suspect<'a> {
             .into_iter()
             .collect()
     }
+}
+
+/// What to do about `leaker.sh[4711]`. The first process of a node is never to be paused.
+fn remedies_of_task(name: &str) -> Vec<Remedy> {
+    let pid = name
+        .rsplit_once('[')
+        .map(|(_, pid)| pid.trim_end_matches(']'));
+    let pid = pid.filter(|pid| pid.parse::<u32>().is_ok_and(|pid| pid > 1));
+    let mut remedies = Vec::new();
+    if let Some(pid) = pid {
+        remedies.push(Remedy::command(
+            RemedyKind::Stop,
+            format!("pause {name}, by its number outside of containers; -CONT lets it go on"),
+            format!("sudo kill -STOP {pid}"),
+        ));
+        let look = format!("ps -fp {pid}");
+        remedies.push(Remedy::command(RemedyKind::Look, "see what it is", look));
+    }
+    remedies.push(Remedy::advice(
+        RemedyKind::Stop,
+        format!("end the process {name}, or what started it"),
+    ));
+    remedies
 }

@@ -49,6 +49,9 @@ fn a_shell_loop_without_any_unit_is_named_by_its_process() {
     assert_eq!(findings.len(), 1, "{findings:#?}");
     assert_eq!(findings[0].id().as_str(), "UNIT002:loop.sh[900]");
     assert!(findings[0].touches(&Subject::new(SubjectKind::Cgroup, "/jobs/run-<n>")));
+    let remedies = findings[0].remedies.iter();
+    let stops: Vec<_> = remedies.filter_map(|r| r.command.as_deref()).collect();
+    assert_eq!(stops, ["sudo kill -STOP 900", "ps -fp 900"]);
 }
 
 /// What a socket that accepts each connection by itself has systemd start.
