@@ -82,9 +82,7 @@ pub fn checks(scenario: &Scenario, machine: Machine, outcome: &Outcome) -> Vec<C
         check("within a minute", in_time(outcome)),
         check("its recording says the same", succeeded(outcome, "replay")),
     ];
-    if let Some(fix) = &scenario.fix {
-        checks.extend(of_fix(fix, expect, machine, outcome));
-    }
+    checks.extend(of_fix(&scenario.fix, expect, machine, outcome));
     checks
 }
 
@@ -98,6 +96,7 @@ fn check(what: &'static str, done: Result<()>) -> Check {
 fn of_fix(fix: &Fix, expect: &Expect, machine: Machine, outcome: &Outcome) -> Vec<Check> {
     let mut checks = vec![
         check("fix frees what was left", freed(fix, machine, outcome)),
+        check("fix touches nobody else", touched(fix, outcome)),
         check("fix leaves the node so", succeeded(outcome, "fixed")),
     ];
     if fix.verify {
@@ -221,6 +220,19 @@ fn freed(fix: &Fix, machine: Machine, outcome: &Outcome) -> Result<()> {
     }
 }
 
+/// Every setting that is another one after the fix is that of a unit it was meant for.
+fn touched(fix: &Fix, outcome: &Outcome) -> Result<()> {
+    let touched = outcome.text("touched")?;
+    let is_meant = |line: &&str| {
+        let names = line.split(['/', ' ']);
+        let mut units = names.map(|name| name.strip_suffix(".d").unwrap_or(name));
+        units.any(|unit| fix.touches.iter().any(|meant| fits(meant, unit)))
+    };
+    let others: Vec<&str> = touched.lines().filter(|line| !is_meant(line)).collect();
+    ensure!(others.is_empty(), "{}", others.join(", "));
+    Ok(())
+}
+
 /// How many are left because of what a machine in namespaces has from the one around it: a
 /// filesystem that others write to all the time, and files of the tree that it cannot reach.
 fn held_by_others(report: &Value) -> u64 {
@@ -266,13 +278,26 @@ mod tests {
         toml::from_str(
             "title = 'a'\ntruth = ['a']\nsetup = ''\nend = ''\n[expect]\n\
              state = ['cause-found']\nroot = 'UNIT001:a.service'\n\
-             chain = ['UNIT001:a.service', 'MCG001:*/a.service']\n",
+             chain = ['UNIT001:a.service', 'MCG001:*/a.service']\n\
+             [fix]\nargs = '--unit a.service'\ntouches = ['a.service']\n",
         )
         .expect("a scenario")
     }
 
-    /// What is wrong with a run that said this.
+    /// What is wrong with a run that said this, and whose fix did what it was meant to.
     fn wrong(machine: Machine, state: &str, code: i64, chains: &[&[&str]]) -> Vec<&'static str> {
+        let mask = "/etc/systemd/system/a.service /dev/null\na.service\n";
+        wrong_after(machine, state, code, chains, mask)
+    }
+
+    /// The same, with the settings that the fix changed.
+    fn wrong_after(
+        machine: Machine,
+        state: &str,
+        code: i64,
+        chains: &[&[&str]],
+        touched: &str,
+    ) -> Vec<&'static str> {
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("sexton-checks-{}-{n}", std::process::id()));
@@ -288,6 +313,10 @@ mod tests {
             ("seconds", "100.0 121.5".to_owned()),
             ("happened", "0".to_owned()),
             ("replay", "0".to_owned()),
+            ("fix.code", "0".to_owned()),
+            ("fix.json", r#"{"applied": true, "after": 3}"#.to_owned()),
+            ("fixed", "0".to_owned()),
+            ("touched", touched.to_owned()),
         ] {
             fs::write(folder.join(name), text).expect("written");
         }
@@ -325,6 +354,19 @@ mod tests {
             &[GOOD, &["UNIT002:cron.service"]],
             &["nobody else is accused"],
         );
+    }
+
+    #[test]
+    fn whom_a_fix_may_not_touch_is_told() {
+        let check = |touched: &str, expected: &[&str]| {
+            let wrong = wrong_after(GUEST, "cause-found", 1, &[GOOD], touched);
+            assert_eq!(wrong, expected, "{touched}");
+        };
+        check("", &[]);
+        check("/etc/systemd/system/a.service.d/50-bound.conf \n", &[]);
+        let other = &["fix touches nobody else"];
+        check("/etc/systemd/system/b.service /dev/null\n", other);
+        check("a.service\naa.service\n", other);
     }
 
     #[test]

@@ -49,8 +49,8 @@ pub struct Scenario {
     pub expect: Expect,
     /// What must be said where page cache holds no dying cgroup; the same if absent.
     pub control: Option<Expect>,
-    /// What `fix` must do.
-    pub fix: Option<Fix>,
+    /// What `fix` must do, and must not.
+    pub fix: Fix,
 }
 
 fn watch_seconds() -> u32 {
@@ -59,6 +59,11 @@ fn watch_seconds() -> u32 {
 
 fn always() -> String {
     "true".into()
+}
+
+/// The last lives of a unit end while it is stopped, and the kernel lets go in its own time.
+fn few() -> u64 {
+    8
 }
 
 /// What runs containers.
@@ -97,7 +102,12 @@ pub struct Expect {
 pub struct Fix {
     /// Its arguments, beside `--apply --yes --json`; `verdict.json` is the judgement.
     pub args: String,
+    /// Units whose settings it changes, or that it stops; all others must stay as they were.
+    /// `*` stands for any text.
+    #[serde(default)]
+    pub touches: Vec<String>,
     /// How many dying cgroups of what it aims at may be left.
+    #[serde(default = "few")]
     pub left: u64,
     /// Shell that must hold afterwards.
     #[serde(default = "always")]

@@ -6,6 +6,9 @@ use crate::scenario::{Engine, Fix, Scenario};
 
 const PRELUDE: &str = include_str!("script/prelude.sh");
 
+/// For shell that must hold, which has a shell of its own.
+const PROOFS: &str = include_str!("script/proofs.sh");
+
 /// Where the job puts what is brought back.
 pub const OUT: &str = "out";
 
@@ -35,7 +38,8 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         true => ENOUGH_EMULATED,
         false => ENOUGH,
     };
-    let mut text = format!("{enough}{PRELUDE}\n");
+    let mut text =
+        format!("{enough}{PRELUDE}\ncat > proofs <<'END_OF_PROOFS'\n{PROOFS}\nEND_OF_PROOFS\n");
     for (name, unit) in &scenario.units {
         // A here-document takes any text but its own end.
         let _ = write!(
@@ -72,9 +76,7 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         "holds happened <<'END_OF_PROOF'\n{}\nEND_OF_PROOF\n",
         scenario.happened
     );
-    if let Some(fix) = &scenario.fix {
-        text += &fixing(fix);
-    }
+    text += &fixing(&scenario.fix);
     let _ = write!(
         text,
         "say 'ending it'\n{}\nend_engine\nmark end\n",

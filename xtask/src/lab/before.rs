@@ -1,5 +1,9 @@
 //! What docs/matrix.md says already: a cell that was played elsewhere keeps what it has.
 
+use sexton_lab::scenario::Scenario;
+
+use super::play::fingerprint;
+
 /// The page as it was.
 pub(super) struct Before(pub(super) String);
 
@@ -10,6 +14,11 @@ impl Before {
         let at = places.iter().position(|name| *name == shown(place))?;
         let cell = *self.row(&format!("`{scenario}`"))?.get(at)?;
         (cell != super::page::NOT_PLAYED).then_some(cell)
+    }
+
+    /// Whether the page was written with this very text of the scenario.
+    pub(super) fn asked(&self, scenario: &Scenario) -> bool {
+        self.0.lines().any(|line| line == asked(scenario))
     }
 
     /// Why a cell is red.
@@ -34,6 +43,12 @@ impl Before {
         let line = self.0.lines().find(|line| line.starts_with(&begin))?;
         Some(cells(line).split_off(1))
     }
+}
+
+/// The line of the page, which no reader sees, that tells which text of a scenario it is about.
+pub(super) fn asked(scenario: &Scenario) -> String {
+    let text = fingerprint(scenario.text.as_bytes());
+    format!("<!-- {} {text:016x} -->", scenario.name)
 }
 
 /// A machine as the page names it.

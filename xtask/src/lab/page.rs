@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sexton_lab::scenario::Scenario;
 
-use super::before::{Before, shown};
+use super::before::{Before, asked, shown};
 use super::card::Card;
 
 pub(super) const NOT_PLAYED: &str = "not played";
@@ -16,12 +16,14 @@ Written by `cargo xtask lab matrix`. A scenario of `lab/scenarios` is made to ha
 with a real systemd and a real Docker or containerd, and sexton is started there, cold. Cells that
 were not played yet say so. A cell is green when all of this is true: what was meant to happen did; state, exit code, root
 and chain are those that the scenario's file says; nobody else is accused; the answer came within 60 s;
-and, where the file asks for it, `fix --apply` left what it should, a second judgement did not find it
-again, and `fix --undo` restored the node; and the recording alone, judged by an unprivileged user,
-gives the same verdict to the byte. The figure is the time from the start of `sexton diagnose` to its
+the recording alone, judged by an unprivileged user, gives the same verdict to the byte; `fix --apply`
+freed what it should, left the node as the file says, and touched no unit but those it was meant for,
+none at all on a healthy node; and, where the file asks for it, a second judgement did not find it
+again, and `fix --undo` restored the node. The figure is the time from the start of `sexton diagnose` to its
 answer, by the machine's own clock, of which 12 s are the watch here and 30 s in guests (45 s for `cron`, 20 s for `exits-well`).
 What is different in an
-emulated guest is told in [lab.md](lab.md).
+emulated guest is told in [lab.md](lab.md). A cell with ° was played before the file of its scenario
+was last changed, and held to what that asked then.
 ";
 
 /// The whole page. What has no card stays as it was.
@@ -42,8 +44,7 @@ pub(super) fn page(
         let _ = write!(text, "| `{}` |", scenario.name);
         for place in places {
             let card = find(cards, &scenario.name, place);
-            let said = before.cell(&scenario.name, place);
-            let cell = card.map_or_else(|| said.unwrap_or(NOT_PLAYED).to_owned(), cell);
+            let cell = card.map_or_else(|| kept(scenario, place, before), cell);
             let _ = write!(text, " {cell} |");
             n_green += usize::from(cell.starts_with(GREEN));
             if cell.starts_with(RED) {
@@ -67,10 +68,23 @@ pub(super) fn page(
     text + &titles(scenarios)
 }
 
+/// What the page said of a cell that nobody has played since.
+fn kept(scenario: &Scenario, place: &str, before: &Before) -> String {
+    let said = before.cell(&scenario.name, place);
+    match said {
+        None => NOT_PLAYED.to_owned(),
+        Some(said) if before.asked(scenario) || said.ends_with(OLDER) => said.to_owned(),
+        Some(said) => format!("{said}{OLDER}"),
+    }
+}
+
 fn find<'a>(cards: &'a [Card], scenario: &str, place: &str) -> Option<&'a Card> {
     let mut cards = cards.iter();
     cards.find(|card| card.scenario == scenario && card.place == place)
 }
+
+/// Of a cell that was played before its scenario was written as it is now.
+const OLDER: &str = " °";
 
 const GREEN: &str = "green";
 const RED: &str = "**red**";
@@ -122,6 +136,10 @@ fn titles(scenarios: &[Scenario]) -> String {
     let mut text = "\n## Scenarios\n\n".to_owned();
     for scenario in scenarios {
         let _ = writeln!(text, "- `{}`: {}", scenario.name, scenario.title);
+    }
+    text.push('\n');
+    for scenario in scenarios {
+        let _ = writeln!(text, "{}", asked(scenario));
     }
     text
 }
@@ -202,5 +220,15 @@ mod tests {
         assert_eq!(page_of(&[], &text), text);
         let mended = page_of(&[played("6.1-v2", None)], &text);
         assert!(mended.contains("2 of 2 cells are green") && !mended.contains("blames"));
+    }
+    #[test]
+    fn what_was_played_of_an_older_scenario_is_marked() {
+        let all = [played("6.1-v2", None), played("7-v2", None)];
+        let older = page_of(&all, "").replace("<!-- timer ", "<!-- timer of old ");
+        let marked = "| `timer` | green 23 s ° | green 23 s |\n";
+        let text = page_of(&all[1..], &older);
+        assert!(text.contains(marked), "{text}");
+        assert!(text.contains("2 of 2 cells are green"), "{text}");
+        assert_eq!(page_of(&[], &text), text);
     }
 }

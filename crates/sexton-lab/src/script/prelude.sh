@@ -183,16 +183,27 @@ replay() {
 holds() {
     cat > proof
     code=0
-    sh -ec ". ./proof" > "out/$1.txt" 2>&1 || code=$?
+    sh -ec ". ./proofs; . ./proof" > "out/$1.txt" 2>&1 || code=$?
     echo $code > "out/$1"
 }
 
+# settings: what a fix may change, a line each: files that units are set up by, and units that are
+# up. Services that the bus starts end by themselves when nobody asks them.
+settings() {
+    find /etc/systemd /usr/local/lib/systemd -printf '%p %l\n'
+    systemctl list-units --plain --no-legend --type=service,socket,timer,path \
+        --state=running,listening,waiting | cut -d' ' -f1 | grep -v '^systemd-.*d\.service$' || true
+}
+
+# fix ARGUMENTS...: carries it out, and tells which settings are others than before.
 fix() {
     let_cool
     code=0
     cp out/verdict.json .
+    settings | sort > before
     ./sexton fix "$@" --apply --yes --json > out/fix.json 2> out/fix.txt || code=$?
     echo $code > out/fix.code
+    settings | sort | diff before - | sed -n 's/^[<>] //p' > out/touched
 }
 
 verify() {
