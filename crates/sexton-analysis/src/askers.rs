@@ -148,8 +148,9 @@ impl<'a> Askers<'a> {
         asked: &BTreeMap<Subject, Asked<'a>>,
         by_daemon: Vec<(&'b Birth<'a>, Found)>,
     ) -> Vec<(&'b Birth<'a>, Found)> {
+        let last_told = self.lives.iter().filter_map(|life| life.started).max();
         let followed = by_daemon.into_iter().map(|(birth, found)| {
-            let is_untold = birth.container.is_some() && self.life(birth).is_none();
+            let is_untold = birth.container.is_some() && last_told < Some(birth.at);
             match claimants(asked, &birth.pattern).as_slice() {
                 [one] if is_untold => (birth, one.clone()),
                 _ => (birth, found),
