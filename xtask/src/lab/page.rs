@@ -20,7 +20,7 @@ the recording alone, judged by an unprivileged user, gives the same verdict to t
 freed what it should, left the node as the file says, and touched no unit but those it was meant for,
 none at all on a healthy node; and, where the file asks for it, a second judgement did not find it
 again, and `fix --undo` restored the node. The figure is the time from the start of `sexton diagnose` to its
-answer, by the machine's own clock, of which 12 s are the watch here and 30 s in guests (45 s for `cron`, 20 s for `exits-well`).
+answer, by the machine's own clock, of which 12 s are the watch here and 30 s in guests (40 s for `cron`; 20 s for `exits-well` here).
 What is different in an
 emulated guest is told in [lab.md](lab.md). A cell with ° was played before the file of its scenario
 was last changed, and held to what that asked then.
