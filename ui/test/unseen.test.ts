@@ -6,6 +6,7 @@ import { isUnseen } from "../src/views/timeline/row";
 const lane = (kind: Lane["kind"]): Lane => ({
   id: "x",
   group: "units",
+  group_title: "Units",
   label: "x",
   unit: "count",
   kind,

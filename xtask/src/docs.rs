@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: man pages, completions and the pages of rules, printed by sexton
-//! from its own definitions.
+//! `cargo xtask docs`: man pages, completions, the pages of rules and that of facts, printed
+//! by sexton from its own definitions.
 
 use std::fs;
 use std::process::{Command, ExitCode};
@@ -24,13 +24,15 @@ pub(crate) fn docs() -> Result<ExitCode> {
         )?;
         println!("{kind}: {}", dir.display());
     }
-    // Kept in the tree: people read them before they have a binary. A test compares them.
-    let codes = workspace::root().join("docs/codes");
-    command::run(
-        Command::new(workspace::sexton())
-            .args(["generate", "codes"])
-            .arg(&codes),
-    )?;
-    println!("codes: {}", codes.display());
+    // Kept in the tree: people read them before they have a binary. Tests compare them.
+    for (kind, folder) in [("codes", "docs/codes"), ("facts", "docs")] {
+        let folder = workspace::root().join(folder);
+        command::run(
+            Command::new(workspace::sexton())
+                .args(["generate", kind])
+                .arg(&folder),
+        )?;
+        println!("{kind}: {}", folder.display());
+    }
     Ok(ExitCode::SUCCESS)
 }

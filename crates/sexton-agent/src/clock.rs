@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_model::fact::sexton::{SEXTON_CLOCK_JUMP, SEXTON_WALL_CLOCK_NS};
+use sexton_model::fact::sexton::{ClockJump, SEXTON_CLOCK_JUMP, SEXTON_WALL_CLOCK_NS};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_model::subject::Subject;
@@ -27,11 +27,11 @@ impl ClockWatch {
         let mut out = Sink::new("clock", now);
         let moved = self.last.map_or(0, |last| moved_ns(last, (now, wall_ns)));
         if moved.unsigned_abs() > JUMP.as_nanos() as u64 {
-            let details = vec![
-                ("moved_ns".into(), moved.to_string()),
-                ("wall_ns".into(), wall_ns.to_string()),
-            ];
-            out.event(now, &Subject::node(), &SEXTON_CLOCK_JUMP, details);
+            let jump = ClockJump {
+                moved_ns: Some(moved),
+                wall_ns: Some(wall_ns),
+            };
+            out.event(now, &Subject::node(), &SEXTON_CLOCK_JUMP, jump);
             self.noted = None;
         }
         if self.noted.is_none_or(|noted| now.since(noted) >= EVERY) {

@@ -1,16 +1,24 @@
 //! What rules see: records by fact, in an order that does not depend on how they came.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use sexton_model::fact::Fact;
 use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
+use sexton_model::fact::{EventFact, Fact};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Record};
+use sexton_model::payload::Payload;
+use sexton_model::record::{Body, Event, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Timeline;
 
+use crate::evidence::container_runs::{self, ByImage};
+use crate::evidence::creations::Creations;
+use crate::evidence::nic_troubles::{self, Troubles};
+use crate::evidence::origins::{self, Origin};
+use crate::evidence::readers::{self, Sighting};
+use crate::evidence::requesters::{Requested, Requesters};
 use crate::policy::Policy;
 use crate::rule::Threshold;
 
@@ -22,9 +30,62 @@ pub struct Case<'a> {
     spoke: BTreeSet<&'a str>,
     window: Option<RangeInclusive<Moment>>,
     policy: &'a Policy,
+    views: Views<'a>,
+}
+
+/// What several rules and links look at: worked out when it is first asked for, and once.
+#[derive(Debug, Default)]
+struct Views<'a> {
+    origins: OnceCell<Vec<Origin<'a>>>,
+    creations: OnceCell<Creations<'a>>,
+    container_runs: OnceCell<ByImage<'a>>,
+    requesters: OnceCell<Requesters<'a>>,
+    requested: OnceCell<Vec<Requested<'a>>>,
+    nic_troubles: OnceCell<Troubles<'a>>,
+    sightings: OnceCell<Vec<Sighting>>,
 }
 
 impl<'a> Case<'a> {
+    /// What censuses say of cgroups that are alike.
+    pub(crate) fn origins(&self) -> &[Origin<'a>] {
+        self.views.origins.get_or_init(|| origins::all(self))
+    }
+
+    /// Cgroups that were created.
+    pub(crate) fn creations(&self) -> &Creations<'a> {
+        self.views.creations.get_or_init(|| Creations::of(self))
+    }
+
+    /// Runs of containers, by image.
+    pub(crate) fn container_runs(&self) -> &ByImage<'a> {
+        let runs = &self.views.container_runs;
+        runs.get_or_init(|| container_runs::by_image(self))
+    }
+
+    /// Who may be behind cgroups and containers.
+    pub(crate) fn requesters(&self) -> &Requesters<'a> {
+        self.views.requesters.get_or_init(|| Requesters::new(self))
+    }
+
+    /// The cgroups that were created, by who is behind them.
+    pub(crate) fn requested(&self) -> &[Requested<'a>] {
+        let requested = &self.views.requested;
+        requested.get_or_init(|| self.requesters().of_creations(self.creations()))
+    }
+
+    /// What went wrong with network devices.
+    pub(crate) fn nic_troubles(&self) -> &Troubles<'a> {
+        let troubles = &self.views.nic_troubles;
+        troubles.get_or_init(|| nic_troubles::troubles(self))
+    }
+
+    /// Every time that a process was seen having the kernel work on memory cgroups.
+    pub(crate) fn sightings(&self) -> &[Sighting] {
+        self.views
+            .sightings
+            .get_or_init(|| readers::sightings(self))
+    }
+
     /// Lays out a recording.
     pub fn new(timeline: &'a dyn Timeline, policy: &'a Policy) -> Self {
         let mut by_fact: HashMap<&'static str, Vec<&'a Record>> = HashMap::new();
@@ -46,6 +107,7 @@ impl<'a> Case<'a> {
             spoke,
             window: watched(timeline),
             policy,
+            views: Views::default(),
         }
     }
 
@@ -65,6 +127,27 @@ impl<'a> Case<'a> {
     /// The records of a fact, in the order of time.
     pub fn of(&self, fact: &'static Fact) -> &[&'a Record] {
         self.by_fact.get(fact.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The events of a fact, in the order of time.
+    pub fn events<T: Payload>(
+        &self,
+        fact: &'static EventFact<T>,
+    ) -> impl DoubleEndedIterator<Item = Event<'a, T>> + Clone + use<'_, 'a, T> {
+        let records = self.of(fact).iter();
+        records.filter_map(move |record| Event::of(record, fact))
+    }
+
+    /// The events of a fact by what they are about, each in the order of time.
+    pub fn events_by_subject<T: Payload>(
+        &self,
+        fact: &'static EventFact<T>,
+    ) -> BTreeMap<&'a Subject, Vec<Event<'a, T>>> {
+        let mut sorted: BTreeMap<&'a Subject, Vec<Event<'a, T>>> = BTreeMap::new();
+        for event in self.events(fact) {
+            sorted.entry(event.subject).or_default().push(event);
+        }
+        sorted
     }
 
     /// The records of a fact by what they are about, each in the order of time.
@@ -153,7 +236,9 @@ fn order(a: &Record, b: &Record) -> std::cmp::Ordering {
         .cmp(&(b.at, &b.subject, &b.sensor))
         .then_with(|| match (&a.body, &b.body) {
             (Body::Sample { value: a, .. }, Body::Sample { value: b, .. }) => a.total_cmp(b),
-            (Body::Event { details: a, .. }, Body::Event { details: b, .. }) => a.cmp(b),
+            (Body::Event { payload: a, .. }, Body::Event { payload: b, .. }) => {
+                a.fields().cmp(&b.fields())
+            }
             // One fact is either measured or happens; both cannot meet here.
             _ => std::cmp::Ordering::Equal,
         })

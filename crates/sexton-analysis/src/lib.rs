@@ -1,50 +1,30 @@
 //! Judges what was seen. Pure: records in, a diagnosis out; the same records give the same
 //! diagnosis on any machine, in whatever order they come.
 //!
+//! - `evidence`: views of what was recorded, shared by all that follows;
 //! - `rules`: one file per rule, each looks for one trouble by itself;
 //! - `links`: one file per pair of rules that may be cause and effect, each says whether the
 //!   evidence of two findings meets;
 //! - `explanations`: one file per other explanation, ruled out aloud;
-//! - `chain`: findings and links to chains, gravest first;
-//! - `verdict`: what all of it comes to, in one sentence.
+//! - `verdict`: findings and links to chains, gravest first, and the answer in one sentence;
+//! - `gate`: the checks of `sexton check`.
 
-mod askers;
-mod births;
 mod case;
-mod chain;
+pub mod evidence;
 mod explanations;
-mod figures;
 pub mod gate;
-mod klog;
-mod known;
 mod links;
-mod lives;
-mod nic;
-mod origins;
-mod pile;
 mod policy;
-mod policy_file;
-#[cfg(test)]
-mod properties;
-mod readers;
 mod rule;
 pub mod rules;
-mod span;
-#[cfg(test)]
-mod stories;
-#[cfg(test)]
-mod story;
 #[cfg(test)]
 mod testing;
-mod trend;
-pub mod unit_files;
-mod unit_name;
 mod verdict;
-mod walks;
+mod words;
 
 pub use case::Case;
+pub use policy::file::{PolicyFile, PolicyFileError};
 pub use policy::{Policy, PolicyError};
-pub use policy_file::{PolicyFile, PolicyFileError};
 pub use rule::{Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
@@ -67,7 +47,7 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
     not_judged.sort_by_key(|not_judged| not_judged.code);
     let (links, separations) = links::find(&case, &findings);
     let explanations = explanations::weigh(&case, &findings);
-    let chains = chain::chains(&findings, &links);
+    let chains = verdict::chain::chains(&findings, &links);
     let summary = verdict::of(&findings, &links, &chains, &not_judged);
     Diagnosis {
         window: case.window(),

@@ -1,5 +1,7 @@
 //! Thresholds as a node's owner wants them.
 
+pub mod file;
+
 use std::collections::BTreeMap;
 
 use crate::rule::Threshold;

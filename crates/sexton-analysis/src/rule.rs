@@ -1,7 +1,7 @@
 //! What a rule is made of.
 
 use sexton_model::diagnosis::{Forecast, NotJudged};
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::finding::Finding;
 
 use crate::case::Case;
@@ -66,7 +66,7 @@ pub struct Threshold {
     /// The least and the greatest that make sense.
     pub range: (f64, f64),
     /// Its unit.
-    pub unit: Unit,
+    pub unit: Measure,
     /// What it means and where the value comes from.
     pub why: &'static str,
 }

@@ -1,7 +1,7 @@
 //! The rules: one file each, and one line here.
 
 mod cpu001_lost_core;
-pub(crate) mod cpu002_reader;
+mod cpu002_reader;
 mod ctr001_short_lived;
 mod job001_lost_work;
 mod krn001_complaint;

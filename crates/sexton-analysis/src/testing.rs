@@ -1,18 +1,43 @@
 //! What the tests of rules have in common: a watch of a node, made of records.
 
+mod properties;
+mod stories;
+pub(crate) mod story;
+
 use sexton_model::diagnosis::Diagnosis;
+use sexton_model::fact::EventFact;
 use sexton_model::fact::core::CORE_SYSTEM_RATIO;
 use sexton_model::fact::sexton::SEXTON_POLL_NS;
 use sexton_model::fact::{cgroup, container, memcg};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Record, Sink};
+use sexton_model::payload::{Structure, Value};
+use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
 
 use crate::case::Case;
 use crate::policy::Policy;
 use crate::rule::{Findings, Rule};
+
+/// Names and texts of fields.
+pub(crate) type Texts = Vec<(std::borrow::Cow<'static, str>, String)>;
+
+/// A payload whose fields are given as text, as those of older recordings are.
+pub(crate) fn read<T: Structure>(fields: impl Into<Texts>) -> T {
+    let fields = fields.into().into_iter();
+    let fields = fields.map(|(name, text)| (name, Value::Text(text)));
+    T::read(&fields.collect()).expect("the fields fit")
+}
+
+/// The same, of a fact.
+pub(crate) fn event<T: Structure>(_: &EventFact<T>, fields: &[(&'static str, &str)]) -> T {
+    let fields = fields.iter();
+    let fields: Texts = fields
+        .map(|(name, text)| ((*name).into(), (*text).to_owned()))
+        .collect();
+    read(fields)
+}
 
 /// So many seconds after boot.
 pub(crate) fn at(second: u64) -> Moment {
@@ -105,7 +130,7 @@ pub(crate) fn census(second: u64, origins: &[(&str, &str, u64, &str)]) -> Sink {
     out.sample(&node, &memcg::MEMCG_DYING_BYTES, dying as f64 * 20_000.0);
     for (pattern, example, dying, ages) in origins.iter().filter(|origin| origin.2 > 0) {
         let subject = Subject::new(SubjectKind::Cgroup, *pattern);
-        let mut details: Vec<Detail> = vec![
+        let mut details: Texts = vec![
             ("pattern".into(), (*pattern).to_owned()),
             ("example".into(), (*example).to_owned()),
             (
@@ -129,7 +154,7 @@ pub(crate) fn census(second: u64, origins: &[(&str, &str, u64, &str)]) -> Sink {
                 .map(|unit| ("unit".into(), unit.to_owned())),
         );
         out.sample(&subject, &memcg::MEMCG_DYING, *dying as f64);
-        out.event(at(second), &subject, &memcg::MEMCG_ORIGIN, details);
+        out.event(at(second), &subject, &memcg::MEMCG_ORIGIN, read(details));
     }
     out
 }
@@ -153,7 +178,7 @@ pub(crate) fn lives(
         } else {
             name.to_owned()
         };
-        let mut details: Vec<Detail> = vec![
+        let mut details: Texts = vec![
             ("id".into(), id.clone()),
             ("name".into(), name),
             ("image".into(), image.to_owned()),
@@ -164,13 +189,18 @@ pub(crate) fn lives(
             at(born),
             &subject,
             &container::CONTAINER_STARTED,
-            details.clone(),
+            read(details.clone()),
         );
         details.push(("exit_code".into(), code.to_owned()));
         details.push(("lifetime_ms".into(), (seconds * 1000).to_string()));
         let ended = born + seconds;
         if ended <= until {
-            out.event(at(ended), &subject, &container::CONTAINER_EXITED, details);
+            out.event(
+                at(ended),
+                &subject,
+                &container::CONTAINER_EXITED,
+                read(details),
+            );
         }
     }
     out
@@ -191,14 +221,14 @@ pub(crate) struct Churn<'a> {
 }
 
 /// Such cgroups, one each second from one on.
-pub(crate) fn births(from: u64, cgroups: impl IntoIterator<Item = Churn<'static>>) -> Sink {
+pub(crate) fn creations(from: u64, cgroups: impl IntoIterator<Item = Churn<'static>>) -> Sink {
     let mut out = Sink::new("cgroups", at(from));
     for (i, churn) in cgroups.into_iter().enumerate() {
         let subject = Subject::new(SubjectKind::Cgroup, churn.path.as_str());
         let origin = sexton_model::origin::Origin::of(churn.path.as_bytes());
-        let mut details: Vec<Detail> = vec![
+        let mut details: Texts = vec![
             ("path".into(), churn.path.clone()),
-            ("id".into(), (from + i as u64).to_string() + churn.creator.0),
+            ("id".into(), (from * 1_000 + i as u64).to_string()),
         ];
         details.extend(
             origin
@@ -221,13 +251,18 @@ pub(crate) fn births(from: u64, cgroups: impl IntoIterator<Item = Churn<'static>
         born.push(("creator_ancestry".into(), churn.ancestry.to_owned()));
         let second = at(from + i as u64);
         let later = second.after(std::time::Duration::from_millis(500));
-        out.event(second, &subject, &cgroup::CGROUP_BORN, born);
+        out.event(second, &subject, &cgroup::CGROUP_BORN, read(born));
         details.push(("lived_ns".into(), "500000000".into()));
-        out.event(later, &subject, &cgroup::CGROUP_REMOVED, details.clone());
+        out.event(
+            later,
+            &subject,
+            &cgroup::CGROUP_REMOVED,
+            read(details.clone()),
+        );
         if churn.is_released {
             details.push(("dying_ns".into(), "1".into()));
             let end = later.after(std::time::Duration::from_millis(100));
-            out.event(end, &subject, &cgroup::CGROUP_RELEASED, details);
+            out.event(end, &subject, &cgroup::CGROUP_RELEASED, read(details));
         }
     }
     out

@@ -1,10 +1,12 @@
 //! What all of it comes to.
 
+pub(crate) mod chain;
+
 use sexton_model::diagnosis::{Link, NotJudged, State};
 use sexton_model::finding::{Confidence, Finding, FindingId, Severity};
 
-use crate::chain::begins_with_a_cause;
 use crate::rules;
+use crate::verdict::chain::begins_with_a_cause;
 
 /// The state, its sentence, and how sure it is.
 pub(crate) struct Summary {

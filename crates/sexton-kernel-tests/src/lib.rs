@@ -4,6 +4,7 @@ pub mod cache;
 pub mod churner;
 pub mod cores;
 pub mod drills;
+pub mod dump;
 pub mod hog;
 pub mod judging;
 pub mod netns;

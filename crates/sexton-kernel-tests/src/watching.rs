@@ -4,8 +4,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sexton_host::{Host, clock};
-use sexton_model::fact::Fact;
-use sexton_model::record::{Body, Record, Sink};
+use sexton_model::fact::{EventFact, Fact};
+use sexton_model::payload::Payload;
+use sexton_model::record::{Body, Event, Record, Sink};
 use sexton_model::stack::StackBatch;
 use sexton_sensors::{SENSORS, Sensor};
 
@@ -62,6 +63,14 @@ impl Watching {
         let records = self.records.iter();
         records
             .filter(|record| record.fact() == Some(fact))
+            .collect()
+    }
+
+    /// The events of a fact.
+    pub fn events<T: Payload>(&self, fact: &'static EventFact<T>) -> Vec<Event<'_, T>> {
+        let records = self.records.iter();
+        records
+            .filter_map(|record| Event::of(record, fact))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fact::host::{HOST_CPUS, HOST_DESCRIPTION, HOST_MEMORY_BYTES};
-use crate::record::{Body, Record};
+use crate::record::Record;
 use crate::timeline::Timeline;
 
 /// A node.
@@ -30,15 +30,9 @@ impl Node {
         let last = |fact| timeline.of(fact).last().and_then(Record::value);
         self.cpus = last(&HOST_CPUS);
         self.memory_bytes = last(&HOST_MEMORY_BYTES);
-        if let Some(Body::Event { details, .. }) = timeline
-            .of(&HOST_DESCRIPTION)
-            .last()
-            .map(|record| &record.body)
-        {
-            let details = details.iter();
-            self.description = details
-                .map(|(key, value)| (key.to_string(), value.clone()))
-                .collect();
+        let described = timeline.of(&HOST_DESCRIPTION).last();
+        if let Some(says) = described.and_then(|record| record.says(&HOST_DESCRIPTION)) {
+            self.description = says.entries.clone();
         }
         self
     }

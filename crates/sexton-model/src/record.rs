@@ -1,15 +1,14 @@
 //! Records: what sensors say. A sample, an event, or a gap where there should be one.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::fact::Fact;
+use crate::fact::{EventFact, Fact};
 use crate::gap::Gap;
 use crate::moment::Moment;
+use crate::payload::{Fields, Malformed, Payload};
 use crate::stack::StackBatch;
 use crate::subject::Subject;
-
-/// More about an event: `("exit_code", "137")`. Keys are in snake case.
-pub type Detail = (Cow<'static, str>, String);
 
 /// One thing that a sensor saw, or could not see.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +24,7 @@ pub struct Record {
 }
 
 /// What a record says.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Body {
     /// A value of a fact, in the fact's unit.
     Sample {
@@ -38,8 +37,8 @@ pub enum Body {
     Event {
         /// What happened.
         fact: &'static Fact,
-        /// More about it, in a fixed order for each fact.
-        details: Vec<Detail>,
+        /// What it says: the struct of its fact.
+        payload: Arc<dyn Payload>,
     },
     /// Something could not be seen.
     Gap(Gap),
@@ -62,15 +61,75 @@ impl Record {
         }
     }
 
-    /// A detail of an event.
-    pub fn detail(&self, key: &str) -> Option<&str> {
+    /// What an event of this fact says; none if it is anything else.
+    pub fn says<T: Payload>(&self, of: &'static EventFact<T>) -> Option<&T> {
         match &self.body {
-            Body::Event { details, .. } => details
-                .iter()
-                .find(|(known, _)| known == key)
-                .map(|(_, value)| value.as_str()),
+            Body::Event { fact, payload } if **fact == of.fact => payload.as_any().downcast_ref(),
             _ => None,
         }
+    }
+}
+
+impl Body {
+    /// An event of a fact as it was stored; a fact of values has none.
+    pub fn read_event(fact: &'static Fact, fields: &Fields) -> Result<Self, Malformed> {
+        let spec = fact.payload.ok_or(Malformed { field: "payload" })?;
+        let payload = (spec.read)(fields)?;
+        Ok(Body::Event { fact, payload })
+    }
+}
+
+/// Events are equal when what is stored of them is.
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Body::Sample { fact, value },
+                Body::Sample {
+                    fact: other_fact,
+                    value: other,
+                },
+            ) => fact == other_fact && value == other,
+            (
+                Body::Event { fact, payload },
+                Body::Event {
+                    fact: other_fact,
+                    payload: other,
+                },
+            ) => fact == other_fact && payload.fields() == other.fields(),
+            (Body::Gap(gap), Body::Gap(other)) => gap == other,
+            _ => false,
+        }
+    }
+}
+
+/// An event and what it says.
+#[derive(Debug)]
+pub struct Event<'a, T> {
+    /// When it happened.
+    pub at: Moment,
+    /// To what.
+    pub subject: &'a Subject,
+    /// What it says.
+    pub says: &'a T,
+}
+
+impl<T> Clone for Event<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Event<'_, T> {}
+
+impl<'a, T: Payload> Event<'a, T> {
+    /// The record as an event of this fact; none if it is anything else.
+    pub fn of(record: &'a Record, fact: &'static EventFact<T>) -> Option<Self> {
+        Some(Self {
+            at: record.at,
+            subject: &record.subject,
+            says: record.says(fact)?,
+        })
     }
 }
 
@@ -110,14 +169,18 @@ impl Sink {
     }
 
     /// Takes down something that happened at another moment than now.
-    pub fn event(
+    pub fn event<T: Payload>(
         &mut self,
         at: Moment,
         subject: &Subject,
-        fact: &'static Fact,
-        details: Vec<Detail>,
+        fact: &'static EventFact<T>,
+        says: T,
     ) {
-        self.push(at, subject, Body::Event { fact, details });
+        let body = Body::Event {
+            fact: &fact.fact,
+            payload: Arc::new(says),
+        };
+        self.push(at, subject, body);
     }
 
     /// Takes down that something could not be seen.

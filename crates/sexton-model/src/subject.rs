@@ -46,6 +46,11 @@ const KINDS: [(SubjectKind, &str); 11] = [
 ];
 
 impl SubjectKind {
+    /// All kinds.
+    pub fn all() -> impl Iterator<Item = Self> {
+        KINDS.iter().map(|(kind, _)| *kind)
+    }
+
     /// Its name in recordings and JSON.
     pub fn name(self) -> &'static str {
         KINDS

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 
 use crate::text::paragraph;
 
@@ -39,7 +39,7 @@ pub struct ThresholdLine<'a> {
     /// The least and the greatest.
     pub range: (f64, f64),
     /// Its unit.
-    pub unit: Unit,
+    pub unit: Measure,
     /// What it means and where it comes from.
     pub why: &'a str,
 }
@@ -183,12 +183,12 @@ fn standing<'a>(page: &RulePage<'a>) -> &'a str {
 }
 
 /// A value in its unit.
-fn value(value: f64, unit: Unit) -> String {
+fn value(value: f64, unit: Measure) -> String {
     let unit = match unit {
-        Unit::Count | Unit::Ratio | Unit::None => "",
-        Unit::Bytes => " B",
-        Unit::Nanoseconds => " ns",
-        Unit::Seconds => " s",
+        Measure::Count | Measure::Ratio | Measure::None => "",
+        Measure::Bytes => " B",
+        Measure::Nanoseconds => " ns",
+        Measure::Seconds => " s",
     };
     let digits = if value != 0.0 && (value.abs() >= 1e7 || value.abs() < 1e-3) {
         format!("{value:e}")
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn values_are_short() {
-        assert_eq!(value(0.5, Unit::Ratio), "0.5");
-        assert_eq!(value(5e8, Unit::Nanoseconds), "5e8 ns");
-        assert_eq!(value(1000.0, Unit::Count), "1000");
+        assert_eq!(value(0.5, Measure::Ratio), "0.5");
+        assert_eq!(value(5e8, Measure::Nanoseconds), "5e8 ns");
+        assert_eq!(value(1000.0, Measure::Count), "1000");
     }
 }

@@ -7,6 +7,7 @@ pub mod check;
 pub mod diagnosis;
 pub mod doctor;
 pub mod explain;
+pub mod facts;
 pub mod fix;
 pub mod junit;
 pub mod record;

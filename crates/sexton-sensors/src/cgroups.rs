@@ -16,15 +16,15 @@ use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Tracepoints, Watch, What};
 use sexton_host::process::{self, Place};
 use sexton_host::tracepoint::{Tracefs, Tracepoint};
 use sexton_host::{Host, HostError};
-use sexton_model::fact::{Fact, cgroup as fact};
+use sexton_model::fact::cgroup::{self as fact, CgroupCreated, CgroupReleased, CgroupRemoved};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::sight::{Clarity, Sight};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
-use crate::details::{self, detail};
+use crate::lineage::Lineage;
 use crate::{Sensor, SensorSpec, bpf};
 use book::Book;
 use burst::Burst;
@@ -36,10 +36,10 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "cgroups as they are born, removed and released; who made them",
     emits: &[
-        &fact::CGROUP_BORN,
-        &fact::CGROUP_REMOVED,
-        &fact::CGROUP_RELEASED,
-        &fact::CGROUP_BURST,
+        &fact::CGROUP_BORN.fact,
+        &fact::CGROUP_REMOVED.fact,
+        &fact::CGROUP_RELEASED.fact,
+        &fact::CGROUP_BURST.fact,
         &fact::CGROUP_BIRTHS,
         &fact::CGROUP_REMOVALS,
         &fact::CGROUP_RELEASES,
@@ -254,69 +254,74 @@ impl<'h> Teller<'h> {
     fn tell(&mut self, event: &Event, lasted: Option<Duration>, out: &mut Sink) {
         if self.n_told >= MAX_TOLD {
             if self.burst.add(event) && event.what == What::Born {
-                let creator = self.creator(event);
-                self.burst.name_last(creator);
+                self.burst.name_last(self.creators.of(event));
             }
             return;
         }
         self.n_told += 1;
-        let mut details = vec![detail("path", escape(&event.path)), detail("id", event.id)];
-        details::of_origin(&event.path, &mut details);
+        let path = escape(&event.path);
+        let subject = Subject::new(SubjectKind::Cgroup, path.as_str());
+        let at = Moment::from_ns(event.at_ns);
+        let lasted_ns = lasted.and_then(|time| u64::try_from(time.as_nanos()).ok());
+        let lineage = Lineage::of(&event.path);
         match event.what {
-            What::Born => self.add_creator(event, &mut details),
+            What::Born => {
+                let created = self.created(event, path, lineage);
+                out.event(at, &subject, &fact::CGROUP_BORN, created);
+            }
             What::Removed => {
-                details.push(detail("remover_pid", event.tgid));
-                details.push(detail("remover_comm", escape(&event.comm)));
-                details.extend(lasted.map(|time| detail("lived_ns", time.as_nanos())));
+                let removed = removed(event, path, lineage, lasted_ns);
+                out.event(at, &subject, &fact::CGROUP_REMOVED, removed);
             }
             What::Released => {
-                details.extend(lasted.map(|time| detail("dying_ns", time.as_nanos())))
+                let released = CgroupReleased {
+                    path,
+                    id: Some(event.id),
+                    origin: lineage.origin,
+                    unit: lineage.unit,
+                    container: lineage.container,
+                    dying_ns: lasted_ns,
+                };
+                out.event(at, &subject, &fact::CGROUP_RELEASED, released);
             }
         }
-        let subject = Subject::new(SubjectKind::Cgroup, escape(&event.path));
-        out.event(
-            Moment::from_ns(event.at_ns),
-            &subject,
-            fact_of(event.what),
-            details,
-        );
     }
 
-    fn add_creator(&mut self, event: &Event, details: &mut Vec<Detail>) {
-        details.extend(self.creator(event));
-        // What systemd makes is asked for by others; of a scope they are in it.
-        if event.comm == b"systemd"
-            && let Some(asker) = self.creators.asker(&event.path)
-        {
-            details.push(detail("asker_pid", asker.pid));
-            details.push(detail("asker_comm", asker.comm));
-            details.push(detail("asker_unit", asker.unit));
-        }
-    }
-
-    fn creator(&mut self, event: &Event) -> Vec<Detail> {
-        let mut details = vec![
-            detail("creator_pid", event.tgid),
-            detail("creator_comm", escape(&event.comm)),
-        ];
+    fn created(&mut self, event: &Event, path: String, lineage: Lineage) -> CgroupCreated {
         let creator = self.creators.of(event);
-        let found = [
-            ("creator_cgroup", &creator.cgroup),
-            ("creator_unit", &creator.unit),
-            ("creator_ancestry", &creator.ancestry),
-        ];
-        for (key, value) in found {
-            details.extend(value.as_ref().map(|value| detail(key, value)));
+        // What systemd makes is asked for by others; of a scope they are in it.
+        let asker = match &event.comm[..] {
+            b"systemd" => self.creators.asker(&event.path),
+            _ => None,
+        };
+        CgroupCreated {
+            path,
+            id: Some(event.id),
+            origin: lineage.origin,
+            unit: lineage.unit,
+            container: lineage.container,
+            creator_pid: Some(creator.pid),
+            creator_comm: Some(creator.comm),
+            creator_cgroup: creator.cgroup,
+            creator_unit: creator.unit,
+            creator_ancestry: creator.ancestry,
+            asker_pid: asker.as_ref().map(|asker| asker.pid),
+            asker_comm: asker.as_ref().map(|asker| asker.comm.clone()),
+            asker_unit: asker.map(|asker| asker.unit),
         }
-        details
     }
 }
 
-fn fact_of(what: What) -> &'static Fact {
-    match what {
-        What::Born => &fact::CGROUP_BORN,
-        What::Removed => &fact::CGROUP_REMOVED,
-        What::Released => &fact::CGROUP_RELEASED,
+fn removed(event: &Event, path: String, lineage: Lineage, lived_ns: Option<u64>) -> CgroupRemoved {
+    CgroupRemoved {
+        path,
+        id: Some(event.id),
+        origin: lineage.origin,
+        unit: lineage.unit,
+        container: lineage.container,
+        remover_pid: Some(event.tgid),
+        remover_comm: Some(escape(&event.comm)),
+        lived_ns,
     }
 }
 
@@ -327,6 +332,8 @@ mod tests {
 
     use sexton_bpf::prog::cgroups::Ancestor;
     use sexton_host::{Entry, Root};
+    use sexton_model::fact::cgroup::{CgroupBurst, CgroupChange};
+    use sexton_model::fact::task::Task;
     use sexton_model::record::{Body, Record};
 
     use super::*;
@@ -384,10 +391,11 @@ mod tests {
         let [record] = &records[..] else {
             panic!("one, not {records:?}")
         };
-        let Body::Event { details, .. } = &record.body else {
+        let Body::Event { payload, .. } = &record.body else {
             panic!("an event")
         };
-        let shown: Vec<String> = details
+        let shown: Vec<String> = payload
+            .fields()
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
@@ -402,7 +410,7 @@ mod tests {
         check(
             event(What::Born, path),
             &format!(
-                "{common} creator_pid=30 creator_comm=runc creator_cgroup=vanished creator_ancestry=systemd[1]"
+                "{common} creator_pid=30 creator_comm=runc creator_cgroup=vanished creator_ancestry=[{{comm=systemd pid=1}}]"
             ),
         );
         check(
@@ -418,11 +426,22 @@ mod tests {
         let records = told((0..n).map(|i| event(What::Born, &format!("/a.slice/x-{i}"))));
         assert_eq!(records.len(), MAX_TOLD + 1);
         let burst = records.last().expect("it is there");
-        assert_eq!(burst.detail("what"), Some("cgroup_born"));
-        assert_eq!(burst.detail("pattern"), Some("/a.slice/x-<n>"));
-        assert_eq!(burst.detail("n"), Some("1009"));
-        assert_eq!(burst.detail("creator_comm"), Some("runc"));
-        assert_eq!(burst.detail("creator_ancestry"), Some("systemd[1]"));
+        let burst = burst.says(&fact::CGROUP_BURST).expect("a burst");
+        let init = Task {
+            comm: "systemd".into(),
+            pid: 1,
+        };
+        let expected = CgroupBurst {
+            what: Some(CgroupChange::Created),
+            pattern: "/a.slice/x-<n>".into(),
+            n: 1009,
+            creator_pid: Some(30),
+            creator_comm: Some("runc".into()),
+            creator_cgroup: Some("vanished".into()),
+            creator_unit: None,
+            creator_ancestry: vec![init],
+        };
+        assert_eq!(burst, &expected);
     }
 
     #[test]
@@ -437,8 +456,8 @@ mod tests {
         assert_eq!(records.len(), MAX_TOLD + burst::MAX_PATTERNS + 1);
         let counts = records
             .iter()
-            .filter_map(|record| record.detail("n"))
-            .map(|n| n.parse::<usize>().expect("a number"));
-        assert_eq!(counts.sum::<usize>(), 1_009);
+            .filter_map(|record| record.says(&fact::CGROUP_BURST))
+            .map(|burst| burst.n);
+        assert_eq!(counts.sum::<u64>(), 1_009);
     }
 }

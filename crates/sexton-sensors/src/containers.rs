@@ -49,8 +49,8 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "containers: starts, exits, lifetimes; births and young ones of each image",
     emits: &[
-        &fact::CONTAINER_STARTED,
-        &fact::CONTAINER_EXITED,
+        &fact::CONTAINER_STARTED.fact,
+        &fact::CONTAINER_EXITED.fact,
         &fact::CONTAINER_RUNNING,
         &fact::CONTAINER_YOUNG,
         &fact::CONTAINER_BIRTHS,

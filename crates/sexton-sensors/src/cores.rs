@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sexton_host::{Host, HostError};
+use sexton_model::fact::core::CoreChanged;
 use sexton_model::fact::{Fact, core as fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -47,8 +48,8 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::CORE_UNACCOUNTED_RATIO,
         &fact::CORE_WORST_BUSY_RATIO,
         &fact::CORE_WORST_SYSTEM_RATIO,
-        &fact::CORE_ONLINE,
-        &fact::CORE_OFFLINE,
+        &fact::CORE_ONLINE.fact,
+        &fact::CORE_OFFLINE.fact,
     ],
     every: Duration::from_millis(100),
     deadline: Duration::from_secs(1),
@@ -210,7 +211,7 @@ impl Cores {
         let Some(core) = &mut self.cores[slot] else {
             let core = Core::new(number, ticks, out.now());
             if self.has_looked {
-                out.event(out.now(), &core.subject, &fact::CORE_ONLINE, Vec::new());
+                out.event(out.now(), &core.subject, &fact::CORE_ONLINE, CoreChanged {});
             }
             self.cores[slot] = Some(core);
             return None;
@@ -277,7 +278,12 @@ impl Cores {
                 && !std::mem::take(&mut core.is_met)
                 && saw_all
             {
-                out.event(out.now(), &core.subject, &fact::CORE_OFFLINE, Vec::new());
+                out.event(
+                    out.now(),
+                    &core.subject,
+                    &fact::CORE_OFFLINE,
+                    CoreChanged {},
+                );
                 *slot = None;
             }
         }

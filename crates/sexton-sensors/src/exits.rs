@@ -14,15 +14,15 @@ use std::time::Duration;
 
 use sexton_bpf::prog::exits::{Event, Tally, Watch};
 use sexton_host::Host;
-use sexton_model::fact::exit as fact;
+use sexton_model::fact::exit::{self as fact, ProcessBurst, ProcessExit};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
-use crate::details::{self, detail};
+use crate::lineage::Lineage;
 use crate::{Sensor, SensorSpec, bpf};
 use roles::Roles;
 
@@ -32,9 +32,9 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "processes that end badly: by a signal, a status, or want of memory",
     emits: &[
-        &fact::PROCESS_FAILED,
-        &fact::PROCESS_FAILED_BURST,
-        &fact::CLIENT_ENDED,
+        &fact::PROCESS_FAILED.fact,
+        &fact::PROCESS_FAILED_BURST.fact,
+        &fact::CLIENT_ENDED.fact,
         &fact::PROCESS_EXITS_NORMAL,
         &fact::PROCESS_EXITS_ABNORMAL,
         &fact::OOM_VICTIMS,
@@ -184,34 +184,27 @@ impl<'r> Teller<'r> {
     }
 }
 
-fn describe(event: &Event, role: Option<&str>) -> Vec<Detail> {
-    let mut details = vec![
-        detail("pid", event.pid),
-        detail("tgid", event.tgid),
-        detail("comm", escape(&event.comm)),
-    ];
-    add_end(event.code_and_signal(), &mut details);
-    if event.signal().is_some() {
-        details.push(detail("core_dumped", event.dumped_core()));
+fn describe(event: &Event, role: Option<&str>) -> ProcessExit {
+    let (exit_code, signal) = event.code_and_signal();
+    let lineage = Lineage::of(&event.cgroup);
+    ProcessExit {
+        pid: Some(event.pid),
+        tgid: Some(event.tgid),
+        comm: Some(escape(&event.comm)),
+        exit_code,
+        signal,
+        core_dumped: signal.map(|_| event.dumped_core()),
+        uid: Some(event.uid),
+        cgroup: Some(escape(&event.cgroup)),
+        cgroup_is_cut: event.cgroup_is_cut.then_some(true),
+        cgroup_id: Some(event.cgroup_id),
+        origin: lineage.origin,
+        unit: lineage.unit,
+        container: lineage.container,
+        lifetime_ns: Some(event.at_ns.saturating_sub(event.start_ns)),
+        oom: Some(event.oom),
+        role: role.map(str::to_owned),
     }
-    details.push(detail("uid", event.uid));
-    details.push(detail("cgroup", escape(&event.cgroup)));
-    if event.cgroup_is_cut {
-        details.push(detail("cgroup_is_cut", true));
-    }
-    details.push(detail("cgroup_id", event.cgroup_id));
-    details::of_origin(&event.cgroup, &mut details);
-    let lifetime_ns = event.at_ns.saturating_sub(event.start_ns);
-    details.push(detail("lifetime_ns", lifetime_ns));
-    details.push(detail("oom", event.oom));
-    details.extend(role.map(|role| detail("role", role)));
-    details
-}
-
-/// How it ended: a status of its own, or a signal.
-fn add_end((exit_code, signal): (Option<u32>, Option<u32>), details: &mut Vec<Detail>) {
-    details.extend(exit_code.map(|code| detail("exit_code", code)));
-    details.extend(signal.map(|signal| detail("signal", signal)));
 }
 
 /// A name, with a status or a signal.
@@ -241,21 +234,18 @@ impl Burst {
 
     fn tell(self, out: &mut Sink) {
         for (kind, at_ns, n) in self.rows {
-            let mut details = Vec::new();
-            match kind {
-                Some((comm, end)) => {
-                    details.push(detail("comm", escape(&comm)));
-                    add_end(end, &mut details);
-                }
-                None => details.push(detail("comm", "(others)")),
-            }
-            details.push(detail("n", n));
-            out.event(
-                Moment::from_ns(at_ns),
-                &Subject::node(),
-                &fact::PROCESS_FAILED_BURST,
-                details,
-            );
+            let (comm, (exit_code, signal)) = match kind {
+                Some((comm, end)) => (escape(&comm), end),
+                None => ("(others)".to_owned(), (None, None)),
+            };
+            let burst = ProcessBurst {
+                comm: Some(comm),
+                exit_code,
+                signal,
+                n,
+            };
+            let at = Moment::from_ns(at_ns);
+            out.event(at, &Subject::node(), &fact::PROCESS_FAILED_BURST, burst);
         }
     }
 }
@@ -288,10 +278,11 @@ mod tests {
         let [record] = &records[..] else {
             panic!("one, not {records:?}")
         };
-        let sexton_model::record::Body::Event { details, .. } = &record.body else {
+        let sexton_model::record::Body::Event { payload, .. } = &record.body else {
             panic!("an event")
         };
-        let shown: Vec<String> = details
+        let shown: Vec<String> = payload
+            .fields()
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
             .collect();
@@ -328,19 +319,18 @@ mod tests {
         teller.tell(&event("raylet", 1 << 8), &mut out);
         teller.burst.tell(&mut out);
         let records = out.into_records();
-        let of = |fact| {
-            records
-                .iter()
-                .filter(move |record| record.fact() == Some(fact))
-        };
-        assert_eq!(of(&fact::PROCESS_FAILED).count(), MAX_TOLD + 1);
-        let told = of(&fact::PROCESS_FAILED)
-            .next_back()
-            .and_then(|last| last.detail("role"));
-        assert_eq!(told, Some("ray"));
-        let counts: Vec<_> = of(&fact::PROCESS_FAILED_BURST)
-            .map(|record| (record.detail("exit_code"), record.detail("n")))
+        let failed: Vec<&ProcessExit> = records
+            .iter()
+            .filter_map(|record| record.says(&fact::PROCESS_FAILED))
             .collect();
-        assert_eq!(counts, [(Some("1"), Some("400")), (Some("2"), Some("400"))]);
+        assert_eq!(failed.len(), MAX_TOLD + 1);
+        let told = failed.last().and_then(|last| last.role.as_deref());
+        assert_eq!(told, Some("ray"));
+        let counts: Vec<_> = records
+            .iter()
+            .filter_map(|record| record.says(&fact::PROCESS_FAILED_BURST))
+            .map(|burst| (burst.exit_code, burst.n))
+            .collect();
+        assert_eq!(counts, [(Some(1), 400), (Some(2), 400)]);
     }
 }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sexton_host::{Host as Node, HostError, machine};
+use sexton_model::fact::host::HostDescription;
 use sexton_model::fact::{Fact, host as fact};
 use sexton_model::gap::Gap;
 use sexton_model::record::Sink;
@@ -29,7 +30,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "the machine itself: kernel, distribution, size, settings, image",
     emits: &[
-        &fact::HOST_DESCRIPTION,
+        &fact::HOST_DESCRIPTION.fact,
         &fact::HOST_CPUS,
         &fact::HOST_NUMA_NODES,
         &fact::HOST_MEMORY_BYTES,
@@ -81,7 +82,7 @@ fn read_count(
 
 fn examine(node: &Node) -> Vec<Sight> {
     let description = Description::of(node);
-    let n_details = description.details.len();
+    let n_details = description.entries.len();
     let details = match description.unread.first() {
         None => Sight::sees("description", format!("{n_details} details")),
         Some(error) => Sight::blind("description", error.chain())
@@ -112,7 +113,10 @@ impl Sensor for Describer {
         let subject = Subject::node();
         let description = Description::of(host);
         let now = out.now();
-        out.event(now, &subject, &fact::HOST_DESCRIPTION, description.details);
+        let says = HostDescription {
+            entries: description.entries,
+        };
+        out.event(now, &subject, &fact::HOST_DESCRIPTION, says);
         for error in &description.unread {
             out.gap(&subject, gap(error));
         }

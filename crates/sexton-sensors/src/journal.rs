@@ -15,14 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
-use sexton_model::fact::unit::UNIT_LOGGED;
+use sexton_model::fact::unit::{UNIT_LOGGED, UnitLogged};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 
-use crate::details::detail;
 use crate::{Sensor, SensorSpec};
 use file::{Bytes, Header, UnitEntries, Written};
 
@@ -31,7 +30,7 @@ const NAME: &str = "journal";
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "systemd's journal: when units write to it",
-    emits: &[&UNIT_LOGGED],
+    emits: &[&UNIT_LOGGED.fact],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
     examine,
@@ -242,7 +241,7 @@ fn tell(written: &[Written], boot_id: &[u8; 16], unit: &Subject, out: &mut Sink)
         }
     }
     for (at, n) in groups {
-        out.event(at, unit, &UNIT_LOGGED, vec![detail("n", n)]);
+        out.event(at, unit, &UNIT_LOGGED, UnitLogged { n });
     }
 }
 

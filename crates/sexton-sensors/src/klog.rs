@@ -38,7 +38,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "the kernel's log: resets and timeouts of network devices, stalls, kills",
     emits: &[
-        &fact::KLOG_EVENT,
+        &fact::KLOG_EVENT.fact,
         &fact::KLOG_LINES,
         &fact::KLOG_LINES_UNCLASSIFIED,
     ],
@@ -175,8 +175,8 @@ impl Klog {
             return;
         };
         let (at, error_ns) = clocks.place(line.us);
-        let (subject, details) = event::describe(line, &known, error_ns, interfaces);
-        out.event(at, &subject, &fact::KLOG_EVENT, details);
+        let (subject, says) = event::describe(line, &known, error_ns, interfaces);
+        out.event(at, &subject, &fact::KLOG_EVENT, says);
     }
 }
 

@@ -15,7 +15,6 @@ mod cgroups;
 mod containers;
 mod cores;
 mod delays;
-mod details;
 mod exits;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -23,6 +22,7 @@ mod ground;
 mod host;
 mod journal;
 mod klog;
+mod lineage;
 mod napi;
 mod nics;
 mod pressure;

@@ -18,10 +18,10 @@ use std::time::Duration;
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::napi::{Core, Options, Served, Watch, What};
 use sexton_host::{Host, machine};
-use sexton_model::fact::napi as fact;
+use sexton_model::fact::napi::{self as fact, NapiDelay};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
@@ -44,8 +44,8 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::NAPI_TX_DELAY_MAX_NS,
         &fact::NAPI_THREAD_DELAY_MAX_NS,
         &fact::NAPI_POLL_GAP_NS,
-        &fact::NAPI_STARVED,
-        &fact::NAPI_SERVED,
+        &fact::NAPI_STARVED.fact,
+        &fact::NAPI_SERVED.fact,
     ],
     every: Duration::from_millis(250),
     deadline: Duration::from_secs(2),
@@ -231,30 +231,34 @@ impl Napi {
         let ended = wait.ended.as_ref();
         let end_ns = ended.map_or(out.now().as_ns(), |ended| ended.at_ns);
         let waited_ns = end_ns.saturating_sub(wait.since_ns);
-        let mut details: Vec<Detail> = vec![
-            ("what".into(), self.name(host, wait)),
-            ("waited_ns".into(), waited_ns.to_string()),
-        ];
         let core = cores.get(wait.cpu as usize);
         let holder = match ended {
             Some(ended) => ended.holder.clone(),
             None => core.and_then(|core| Holder::now(host, wait.since_ns, end_ns, core)),
         };
-        details.extend(holder.iter().flat_map(Holder::details));
+        let mut delay = NapiDelay {
+            what: Some(self.name(host, wait)),
+            waited_ns: Some(waited_ns),
+            holder_pid: holder.as_ref().map(|holder| holder.pid),
+            holder_comm: holder.as_ref().and_then(|holder| holder.comm.clone()),
+            holder_since_ns: holder.as_ref().map(|holder| holder.since_ns),
+            holder_ns: holder.as_ref().map(|holder| holder.ns),
+            stack: Vec::new(),
+        };
         if let (true, Some(holder), Some(core)) = (starved, holder, core)
             && let Some(frames) = holder.frames(&core.look, wait.since_ns..=end_ns)
         {
-            details.push(("stack".into(), self.stack(host, frames)));
+            delay.stack = self.stack(host, frames);
         }
         let at = Moment::from_ns(end_ns);
-        out.event(at, &Subject::cpu(wait.cpu), fact, details);
+        out.event(at, &Subject::cpu(wait.cpu), fact, delay);
     }
 
-    fn stack(&mut self, host: &Host, frames: &[u64]) -> String {
+    fn stack(&mut self, host: &Host, frames: &[u64]) -> Vec<String> {
         if frames.is_empty() {
-            return "[user]".into();
+            return vec!["[user]".into()];
         }
-        self.symbols.fold(host, frames)
+        self.symbols.names(host, frames)
     }
 
     fn name(&self, host: &Host, wait: &Wait) -> String {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use sexton_host::ethtool::Ethtool;
 use sexton_host::{Host, HostError};
-use sexton_model::fact::nic as fact;
+use sexton_model::fact::nic::{self as fact, NicGone};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
@@ -37,16 +37,16 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "network devices: links, stuck queues, resets, where interrupts go",
     emits: &[
-        &fact::NIC_IDENTITY,
-        &fact::NIC_GONE,
-        &fact::NIC_LINK,
+        &fact::NIC_IDENTITY.fact,
+        &fact::NIC_GONE.fact,
+        &fact::NIC_LINK.fact,
         &fact::NIC_LINK_UP,
         &fact::NIC_CARRIER_CHANGES,
         &fact::NIC_NAPI_THREADED,
         &fact::NIC_TX_QUEUES,
         &fact::NIC_RX_QUEUES,
-        &fact::NIC_INTERRUPT,
-        &fact::NIC_QUEUE_CPUS,
+        &fact::NIC_INTERRUPT.fact,
+        &fact::NIC_QUEUE_CPUS.fact,
         &fact::NIC_TX_TIMEOUTS,
         &fact::NIC_BQL_LIMIT_BYTES,
         &fact::NIC_BQL_INFLIGHT_BYTES,
@@ -170,8 +170,9 @@ impl Nics {
 
     fn let_go(&mut self, device: &Device, out: &mut Sink) {
         self.teller.forget(&device.name);
-        let details = vec![("ifindex".into(), device.ifindex.to_string())];
-        out.event(out.now(), &device.subject, &fact::NIC_GONE, details);
+        let ifindex = u32::try_from(device.ifindex).ok();
+        let gone = NicGone { ifindex };
+        out.event(out.now(), &device.subject, &fact::NIC_GONE, gone);
     }
 
     fn look_at_maps(&mut self, host: &Host, out: &mut Sink) {

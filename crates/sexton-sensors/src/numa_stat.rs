@@ -25,7 +25,7 @@ pub const NAME: &str = "numa_stat";
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "what one read of memory.numa_stat costs; only when asked for, and once",
-    emits: &[&MEMCG_READS],
+    emits: &[&MEMCG_READS.fact],
     every: Duration::from_secs(60),
     deadline: Duration::from_secs(10),
     examine,
@@ -57,7 +57,7 @@ impl Sensor for NumaStat {
         let told = memcg::census(host, CensusOptions::default())
             .and_then(|census| memcg::time_numa_stat(host, &census));
         match told {
-            Ok(details) => out.event(out.now(), &Subject::node(), &MEMCG_READS, details),
+            Ok(reads) => out.event(out.now(), &Subject::node(), &MEMCG_READS, reads),
             Err(gap) => out.gap(
                 &Subject::node(),
                 Gap {

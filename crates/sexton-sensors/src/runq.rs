@@ -11,11 +11,11 @@ use std::time::Duration;
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::runq::{Core, Options, Waited, Waiting, Watch};
 use sexton_host::{Host, machine};
-use sexton_model::fact::Fact;
-use sexton_model::fact::runq as fact;
+use sexton_model::fact::EventFact;
+use sexton_model::fact::runq::{self as fact, CoreWait};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
@@ -33,9 +33,9 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::RUNQ_DELAY_MAX_NS,
         &fact::RUNQ_WAITING_TASKS,
         &fact::RUNQ_WAITING_NS,
-        &fact::RUNQ_WAIT,
-        &fact::RUNQ_WAITING,
-        &fact::RUNQ_LONGEST,
+        &fact::RUNQ_WAIT.fact,
+        &fact::RUNQ_WAITING.fact,
+        &fact::RUNQ_LONGEST.fact,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
@@ -139,17 +139,17 @@ fn length_ns(waited: &Waited) -> u64 {
     waited.until_ns.saturating_sub(waited.since_ns)
 }
 
-fn tell_waited(cpu: u32, waited: &Waited, fact: &'static Fact, out: &mut Sink) {
-    let details: Vec<Detail> = vec![
-        ("pid".into(), waited.pid.to_string()),
-        ("comm".into(), tasks::name_of(&waited.comm)),
-        ("waited_ns".into(), length_ns(waited).to_string()),
-        ("holder_pid".into(), waited.holder.pid.to_string()),
-        ("holder_comm".into(), tasks::name_of(&waited.holder.comm)),
-        ("holder_ns".into(), waited.holder.ns.to_string()),
-    ];
+fn tell_waited(cpu: u32, waited: &Waited, fact: &'static EventFact<CoreWait>, out: &mut Sink) {
+    let wait = CoreWait {
+        pid: waited.pid,
+        comm: Some(tasks::name_of(&waited.comm)),
+        waited_ns: length_ns(waited),
+        holder_pid: Some(waited.holder.pid),
+        holder_comm: Some(tasks::name_of(&waited.holder.comm)),
+        holder_ns: Some(waited.holder.ns),
+    };
     let at = Moment::from_ns(waited.until_ns);
-    out.event(at, &Subject::cpu(cpu), fact, details);
+    out.event(at, &Subject::cpu(cpu), fact, wait);
 }
 
 impl Read {
@@ -229,14 +229,15 @@ impl Runq {
         if core.current_pid == wait.pid {
             return;
         }
-        let waited_ns = out.now().as_ns() - wait.since_ns;
-        let mut details: Vec<Detail> = vec![("pid".into(), wait.pid.to_string())];
-        details.extend(Some("comm".into()).zip(tasks::comm(host, wait.pid)));
-        details.push(("waited_ns".into(), waited_ns.to_string()));
-        details.push(("holder_pid".into(), core.current_pid.to_string()));
-        let holder = tasks::comm(host, core.current_pid);
-        details.extend(Some("holder_comm".into()).zip(holder));
+        let says = CoreWait {
+            pid: wait.pid,
+            comm: tasks::comm(host, wait.pid),
+            waited_ns: out.now().as_ns() - wait.since_ns,
+            holder_pid: Some(core.current_pid),
+            holder_comm: tasks::comm(host, core.current_pid),
+            holder_ns: None,
+        };
         let subject = Subject::cpu(place.cpu);
-        out.event(out.now(), &subject, &fact::RUNQ_WAITING, details);
+        out.event(out.now(), &subject, &fact::RUNQ_WAITING, says);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "what every core runs, sampled: functions of kernel and programs",
     emits: &[
-        &fact::PROCESS_ON_CORE,
+        &fact::PROCESS_ON_CORE.fact,
         &fact::STACK_SAMPLES,
         &fact::STACK_SAMPLES_LOST,
     ],

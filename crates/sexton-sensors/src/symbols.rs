@@ -14,12 +14,12 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// The functions that these addresses lie in, outermost first and joined by `;`, from
-    /// addresses that are innermost first. What has no name stays a number.
+    /// The functions that these addresses lie in, outermost first, from addresses that
+    /// are innermost first. What has no name stays a number.
     ///
     /// Reads `/proc/kallsyms`, which takes milliseconds, but only for addresses that were
     /// not seen before: a core is mostly held by the same few functions.
-    pub(crate) fn fold(&mut self, host: &Host, addresses: &[u64]) -> String {
+    pub(crate) fn names(&mut self, host: &Host, addresses: &[u64]) -> Vec<String> {
         if self.known.len() > MAX_KNOWN {
             self.known.clear();
         }
@@ -42,7 +42,7 @@ impl Symbols {
             let name = self.known.get(address).cloned();
             name.unwrap_or_else(|| format!("{address:#x}"))
         });
-        frames.collect::<Vec<_>>().join(";")
+        frames.collect()
     }
 }
 

@@ -10,15 +10,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
-use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
+use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE, UnitFile, UnitShape};
 use sexton_model::gap::{Gap, Why};
-use sexton_model::record::{Detail, Record, Sink};
+use sexton_model::record::{Record, Sink};
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_units::lore::Lore;
-use sexton_units::restart::Restart;
 use sexton_units::start::Hindrance;
-use sexton_units::survey::{Survey, Surveyed};
+use sexton_units::survey::{Offender, Survey, Surveyed};
 
 use crate::{Sensor, SensorSpec};
 
@@ -28,7 +27,7 @@ pub const NAME: &str = "unit_files";
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "files of units: what is enabled, can start, and has a use here",
-    emits: &[&UNIT_FILE, &UNIT_SHAPE],
+    emits: &[&UNIT_FILE.fact, &UNIT_SHAPE.fact],
     every: Duration::from_secs(3_600),
     deadline: Duration::from_secs(60),
     examine,
@@ -93,13 +92,12 @@ pub fn of_use(host: &Host, lore: &Lore, shape: Option<&str>) -> Vec<Record> {
 pub fn tell(survey: &Survey, out: &mut Sink) {
     let now = out.now();
     let (shape, why) = survey.shape.clone().unwrap_or_default();
-    let missing = survey.missing.join("; ");
-    let details = details([
-        ("shape", Some(shape.clone())),
-        ("why", Some(why)),
-        ("missing", Some(missing)),
-    ]);
-    out.event(now, &Subject::node(), &UNIT_SHAPE, details);
+    let node_shape = UnitShape {
+        shape: said(&shape),
+        why: said(&why),
+        missing: survey.missing.clone(),
+    };
+    out.event(now, &Subject::node(), &UNIT_SHAPE, node_shape);
     for unit in survey.units.iter().filter(|unit| unit.is_on()) {
         let subject = Subject::new(SubjectKind::Unit, unit.unit.name.as_str());
         out.event(now, &subject, &UNIT_FILE, describe(unit, &shape));
@@ -112,89 +110,62 @@ pub fn tell(survey: &Survey, out: &mut Sink) {
     }
 }
 
-fn details<const N: usize>(all: [(&'static str, Option<String>); N]) -> Vec<Detail> {
-    let there = |(key, value): (&'static str, Option<String>)| {
-        Some((key.into(), value.filter(|v| !v.is_empty())?))
-    };
-    all.into_iter().filter_map(there).collect()
+/// A text, unless there is none.
+fn said(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-fn describe(unit: &Surveyed, shape: &str) -> Vec<Detail> {
+fn describe(unit: &Surveyed, shape: &str) -> UnitFile {
     let role = unit.role.as_ref();
-    let mut all = details([
-        ("state", Some(unit.unit.state.name().to_owned())),
-        (
-            "preset",
-            unit.unit.preset.map(|preset| preset.name().to_owned()),
-        ),
-        ("package", unit.package.clone()),
-        ("file", Some(unit.unit.file.display().to_string())),
-        ("reached_by", Some(unit.reached_by.join(" > "))),
-        ("shape", Some(shape.to_owned())),
-        ("role", role.map(|(role, _)| role.name().to_owned())),
-        ("role_why", role.map(|(_, why)| why.clone())),
-    ]);
-    all.extend(describe_start(unit));
-    all.extend(describe_offender(unit));
-    all
+    let mut file = UnitFile {
+        state: said(unit.unit.state.name()),
+        preset: unit.unit.preset.and_then(|preset| said(preset.name())),
+        package: unit.package.as_deref().and_then(said),
+        file: said(&unit.unit.file.display().to_string()),
+        reached_by: unit.reached_by.clone(),
+        shape: said(shape),
+        role: role.and_then(|(role, ..)| said(role.name())),
+        role_shape: role.and_then(|(_, shape, _)| said(shape)),
+        role_why: role.and_then(|(.., why)| said(why)),
+        ..UnitFile::default()
+    };
+    add_start(&mut file, unit);
+    if let Some(offender) = &unit.offender {
+        add_offender(&mut file, offender);
+    }
+    file
 }
 
 /// How it is restarted, and what keeps it from starting.
-fn describe_start(unit: &Surveyed) -> Vec<Detail> {
-    let restart = unit
-        .restart
-        .as_ref()
-        .filter(|restart| restart.is_on_failure());
-    let (fails, skipped) = match &unit.hindrance {
-        Some(Hindrance::Fails(why)) => (Some(why.clone()), None),
-        Some(Hindrance::Skipped(why)) => (None, Some(why.clone())),
-        None => (None, None),
-    };
-    details([
-        ("restart", restart.map(|restart| restart.when.clone())),
-        ("arithmetic", restart.map(Restart::arithmetic)),
-        (
-            "endless",
-            restart
-                .filter(|restart| restart.is_endless())
-                .map(|_| "yes".into()),
-        ),
-        (
-            "runs_per_day",
-            restart.map(|restart| restart.runs_per_day().to_string()),
-        ),
-        (
-            "prevented_by",
-            restart.map(|restart| restart.prevented_by.join(" ")),
-        ),
-        (
-            "starts_per_day",
-            unit.rate
-                .as_ref()
-                .map(|rate| format!("{:.0}", rate.per_day.ceil())),
-        ),
-        ("starts_by", unit.rate.as_ref().map(|rate| rate.by.clone())),
-        ("fails", fails.or_else(|| unit.unit.bad.clone())),
-        ("skipped", skipped),
-    ])
+fn add_start(file: &mut UnitFile, unit: &Surveyed) {
+    let restart = unit.restart.as_ref();
+    if let Some(restart) = restart.filter(|restart| restart.is_on_failure()) {
+        file.restart = said(&restart.when);
+        file.arithmetic = said(&restart.arithmetic());
+        file.endless = restart.is_endless().then_some(true);
+        file.runs_per_day = Some(restart.runs_per_day());
+        file.prevented_by = restart.prevented_by.clone();
+    }
+    if let Some(rate) = &unit.rate {
+        file.starts_per_day = Some(rate.per_day.ceil());
+        file.starts_by = said(&rate.by);
+    }
+    file.fails = unit.unit.bad.as_deref().and_then(said);
+    match &unit.hindrance {
+        Some(Hindrance::Fails(why)) => file.fails = said(why),
+        Some(Hindrance::Skipped(why)) => file.skipped = said(why),
+        None => {}
+    }
 }
 
-fn describe_offender(unit: &Surveyed) -> Vec<Detail> {
-    let Some(offender) = &unit.offender else {
-        return Vec::new();
-    };
-    details([
-        ("offender", Some(offender.slug.clone())),
-        ("offender_why", Some(offender.why.clone())),
-        ("offender_evidence", Some(offender.evidence.join("; "))),
-        ("offender_veto", offender.veto.clone()),
-        ("offender_risk", Some(offender.risk.name().to_owned())),
-        ("offender_action", Some(offender.action.name().to_owned())),
-        (
-            "offender_unsure",
-            offender.is_unsure.then(|| "yes".to_owned()),
-        ),
-        ("offender_triggers", Some(offender.triggers.join(" "))),
-        ("offender_source", Some(offender.source.clone())),
-    ])
+fn add_offender(file: &mut UnitFile, offender: &Offender) {
+    file.offender = said(&offender.slug);
+    file.offender_why = said(&offender.why);
+    file.offender_evidence = offender.evidence.clone();
+    file.offender_veto = offender.veto.as_deref().and_then(said);
+    file.offender_risk = said(offender.risk.name());
+    file.offender_action = said(offender.action.name());
+    file.offender_unsure = offender.is_unsure.then_some(true);
+    file.offender_triggers = offender.triggers.clone();
+    file.offender_source = said(&offender.source);
 }

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use sexton_model::fact::sexton::{SEXTON_CLOCK_JUMP, SEXTON_WALL_CLOCK_NS};
-use sexton_model::fact::{self, Fact, Unit};
+use sexton_model::fact::sexton::{ClockJump, SEXTON_CLOCK_JUMP, SEXTON_WALL_CLOCK_NS};
+use sexton_model::fact::{self, Fact, Measure};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
@@ -46,7 +46,7 @@ impl Workload {
             )
         };
         let subjects = (0..N_SUBJECTS).map(|i| Subject::new(SubjectKind::Cgroup, name(i)));
-        let facts = fact::all().filter(|fact| fact.unit != Unit::None);
+        let facts = fact::all().filter(|fact| fact.measure != Measure::None);
         Self {
             subjects: subjects.collect(),
             facts: facts.take(6).collect(),
@@ -71,8 +71,11 @@ impl Workload {
             sink.sample(&Subject::node(), &SEXTON_WALL_CLOCK_NS, wall);
         }
         let at = Moment::from_ns(now - self.mixer.below(1_000_000_000).min(now));
-        let details = vec![("by".into(), self.mixer.below(1000).to_string())];
-        sink.event(at, &Subject::node(), &SEXTON_CLOCK_JUMP, details);
+        let jump = ClockJump {
+            wall_ns: Some(self.mixer.below(1000)),
+            ..ClockJump::default()
+        };
+        sink.event(at, &Subject::node(), &SEXTON_CLOCK_JUMP, jump);
         sink.into_records()
     }
 }

@@ -38,7 +38,7 @@ pub fn log_of(payloads: &[&[u8]]) -> Vec<u8> {
         }
         let mut rows = Vec::new();
         let payload = &payload[..payload.len().min(wal::MAX_BATCH_BYTES)];
-        let fits = decoder.batch(payload, &mut rows).is_ok();
+        let fits = decoder.batch(payload, true, &mut rows).is_ok();
         let n_records = rows.len().min(usize::from(u16::MAX));
         bytes.extend(wal::frame(payload, n_records, begins_block));
         if !fits {

@@ -26,6 +26,7 @@ mod crc;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+mod json;
 mod ledger;
 mod lock;
 mod meta;

@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use sexton_model::fact::{self, Fact, Unit};
+use sexton_model::fact::{self, Fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Detail, Record};
+use sexton_model::payload::Fields;
+use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 
 /// The sort of a record.
@@ -61,7 +62,7 @@ impl Series {
             subject_kind: record.subject.kind.name().into(),
             subject: Arc::clone(&record.subject.name),
             sensor: record.sensor.clone(),
-            unit: fact.map_or("", |fact| unit_name(fact.unit)).into(),
+            unit: fact.map_or("", |fact| fact.measure.name()).into(),
         }
     }
 }
@@ -94,7 +95,7 @@ impl Known {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Said {
     Value(f64),
-    Details(Vec<Detail>),
+    Fields(Fields),
     Gap(Box<Gap>),
 }
 
@@ -115,10 +116,7 @@ impl Row {
                 fact: known.fact?,
                 value,
             },
-            Said::Details(details) => Body::Event {
-                fact: known.fact?,
-                details,
-            },
+            Said::Fields(fields) => Body::read_event(known.fact?, &fields).ok()?,
             Said::Gap(gap) => Body::Gap(*gap),
         };
         Some(Record {
@@ -147,17 +145,6 @@ pub(crate) fn sort_by_series(rows: &mut [Row]) {
         };
         series.then(a.at_ns.cmp(&b.at_ns))
     });
-}
-
-fn unit_name(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Count => "count",
-        Unit::Bytes => "bytes",
-        Unit::Nanoseconds => "ns",
-        Unit::Seconds => "s",
-        Unit::Ratio => "ratio",
-        Unit::None => "",
-    }
 }
 
 /// The inverse of the `Display` of `Why`. A reason that only a newer sexton knows is a

@@ -9,11 +9,12 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Ty
 use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
-use sexton_model::record::Detail;
+use sexton_model::payload::Value;
 
 use crate::checked::CheckedWriter;
 use crate::columns::{self, Column};
 use crate::error::StoreError;
+use crate::json;
 use crate::ledger::Shared;
 use crate::row::{Kind, Row, Said};
 
@@ -165,21 +166,13 @@ fn text(column: Column, row: &Row) -> Option<std::borrow::Cow<'_, str>> {
 
 fn details(row: &Row) -> Option<String> {
     match (&row.said, row.known.series.kind) {
-        (Said::Details(details), Kind::Event) => Some(object(details)),
-        (Said::Gap(gap), _) if gap.sensor != row.known.series.sensor => Some(object(&[(
-            GAP_SENSOR.into(),
-            gap.sensor.clone().into_owned(),
-        )])),
+        (Said::Fields(fields), Kind::Event) => Some(json::object(fields)),
+        (Said::Gap(gap), _) if gap.sensor != row.known.series.sensor => {
+            Some(json::object(&vec![(
+                GAP_SENSOR.into(),
+                Value::Text(gap.sensor.clone().into_owned()),
+            )]))
+        }
         _ => None,
     }
-}
-
-/// A JSON object that keeps the order of its keys, and all of them.
-fn object(details: &[Detail]) -> String {
-    let string = |text: &str| serde_json::Value::from(text).to_string();
-    let pairs: Vec<String> = details
-        .iter()
-        .map(|(key, value)| format!("{}:{}", string(key), string(value)))
-        .collect();
-    format!("{{{}}}", pairs.join(","))
 }

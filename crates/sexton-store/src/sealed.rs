@@ -15,11 +15,12 @@ use parquet::file::metadata::{FileMetaData, RowGroupMetaData};
 use parquet::file::reader::{FileReader as _, RowGroupReader, SerializedFileReader};
 use sexton_model::fact;
 use sexton_model::gap::Gap;
-use sexton_model::record::Detail;
+use sexton_model::payload::{Fields, Value, stored};
 
 use crate::checked::{CHECKSUMS, Checked, layout_crc};
 use crate::columns::Column;
 use crate::crc::crc32c;
+use crate::json;
 use crate::row::{Kind, Known, Row, Said, Series, parse_why};
 use crate::seal::GAP_SENSOR;
 use crate::thrift::{FILE_META_DATA, PAGE_HEADER, Struct};
@@ -326,7 +327,7 @@ fn read_group(group: &dyn RowGroupReader) -> Result<Vec<Row>, Damage> {
         let known = series.find(key.map(|column| column[i].clone()))?;
         let said = match known.series.kind {
             Kind::Sample => Said::Value(values[i].ok_or_else(|| malformed("a sample is null"))?),
-            Kind::Event => Said::Details(parse_details(details[i].as_ref())?),
+            Kind::Event => Said::Fields(parse_fields(details[i].as_ref())?),
             Kind::Gap => {
                 let parts = gaps.each_ref().map(|column| column[i].as_ref());
                 Said::Gap(Box::new(parse_gap(&known, details[i].as_ref(), parts)?))
@@ -383,33 +384,11 @@ fn utf8(bytes: Option<&ByteArray>) -> Result<Option<&str>, Damage> {
         .transpose()
 }
 
-/// A JSON object of strings, in its order.
-fn parse_details(bytes: Option<&ByteArray>) -> Result<Vec<Detail>, Damage> {
-    struct Pairs(Vec<Detail>);
-    struct Visitor;
-    impl<'de> serde::de::Visitor<'de> for Visitor {
-        type Value = Pairs;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of strings")
-        }
-        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
-            let mut pairs = Vec::new();
-            while let Some((key, value)) = map.next_entry::<String, String>()? {
-                pairs.push((Cow::Owned(key), value));
-            }
-            Ok(Pairs(pairs))
-        }
+fn parse_fields(bytes: Option<&ByteArray>) -> Result<Fields, Damage> {
+    match utf8(bytes)? {
+        Some(text) => json::parse(text).map_err(malformed),
+        None => Ok(Fields::new()),
     }
-    impl<'de> serde::Deserialize<'de> for Pairs {
-        fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-            from.deserialize_map(Visitor)
-        }
-    }
-    let Some(text) = utf8(bytes)? else {
-        return Ok(Vec::new());
-    };
-    let Pairs(pairs) = serde_json::from_str(text).map_err(malformed)?;
-    Ok(pairs)
 }
 
 fn parse_gap(
@@ -417,10 +396,13 @@ fn parse_gap(
     details: Option<&ByteArray>,
     [why, text, remedy]: [Option<&ByteArray>; 3],
 ) -> Result<Gap, Damage> {
-    let details = parse_details(details)?;
-    let other = details.into_iter().find(|(key, _)| key == GAP_SENSOR);
+    let details = parse_fields(details)?;
+    let other = stored(&details, GAP_SENSOR).and_then(Value::as_text);
     Ok(Gap {
-        sensor: other.map_or_else(|| known.series.sensor.clone(), |(_, name)| name.into()),
+        sensor: other.map_or_else(
+            || known.series.sensor.clone(),
+            |name| Cow::Owned(name.to_owned()),
+        ),
         why: parse_why(utf8(why)?.unwrap_or_default()),
         text: utf8(text)?.unwrap_or_default().to_owned(),
         remedy: utf8(remedy)?.map(str::to_owned),

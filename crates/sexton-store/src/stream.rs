@@ -91,10 +91,7 @@ impl Told {
     const MAX_LINES: usize = 1 << 20;
 
     fn is_again(&mut self, record: &Record) -> bool {
-        if record.fact() != Some(&KLOG_EVENT) {
-            return false;
-        }
-        let Some(seq) = record.detail("seq").and_then(|seq| seq.parse().ok()) else {
+        let Some(seq) = record.says(&KLOG_EVENT).and_then(|line| line.seq) else {
             return false;
         };
         let is_known = self.0.contains(&seq);

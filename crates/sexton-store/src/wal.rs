@@ -5,6 +5,8 @@
 //! batch  = length:u32 n_records:u16 flags:u16 crc:u32 header_crc:u32  payload
 //! ```
 //!
+//! Flag 1 begins a block, flag 2 says that fields of events have types: without it, each is text.
+//!
 //! A batch is whole or it is not there: it counts only when both checksums agree. What
 //! follows the first batch that does not is cut. Batches form blocks (flag 1 begins one)
 //! of some `BLOCK_RECORDS`; a block becomes a row group when the segment is sealed.
@@ -24,7 +26,7 @@ use std::os::unix::fs::FileExt as _;
 use crate::crc::crc32c;
 use crate::row::Row;
 pub(crate) use decode::Decoder;
-pub(crate) use encode::{Encoder, size_bound};
+pub(crate) use encode::{Encoder, Outgoing};
 
 pub(crate) const FILE: &str = "current.wal";
 /// A log that is complete, until it is sealed.
@@ -48,6 +50,8 @@ pub(crate) const BLOCK_RECORDS: usize = 1 << 15;
 pub(crate) const BLOCK_BYTES: u64 = 512 << 10;
 
 const BEGINS_BLOCK: u16 = 1;
+/// Fields of events have types. Older logs hold text alone.
+const TYPED: u16 = 2;
 
 /// The first bytes of a log.
 pub(crate) fn file_header(sequence: u64) -> [u8; HEADER_BYTES as usize] {
@@ -70,7 +74,7 @@ pub(crate) fn sequence_of(header: &[u8; HEADER_BYTES as usize]) -> Option<u64> {
 /// A batch with its header; `payload` is within `MAX_BATCH_BYTES`.
 pub(crate) fn frame(payload: &[u8], n_records: usize, begins_block: bool) -> Vec<u8> {
     debug_assert!(payload.len() <= MAX_BATCH_BYTES && n_records <= MAX_BATCH_RECORDS);
-    let flags = if begins_block { BEGINS_BLOCK } else { 0 };
+    let flags = if begins_block { BEGINS_BLOCK } else { 0 } | TYPED;
     let mut frame = Vec::with_capacity(FRAME_BYTES + payload.len());
     frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     frame.extend_from_slice(&(n_records as u16).to_le_bytes());
@@ -103,6 +107,10 @@ impl Frame {
         };
         let good = crc32c(0, &header[..12]) == u32_at(12) && frame.length <= MAX_BATCH_BYTES;
         good.then_some(frame)
+    }
+
+    fn is_typed(&self) -> bool {
+        self.flags & TYPED != 0
     }
 }
 
@@ -186,7 +194,7 @@ impl Log {
         }
         let whole = payload.len() == frame.length
             && crc32c(0, &payload) == frame.crc
-            && self.decoder.batch(&payload, rows).is_ok()
+            && self.decoder.batch(&payload, frame.is_typed(), rows).is_ok()
             && rows.len() == usize::from(frame.n_records);
         if !whole {
             self.decoder.forget(mark);
@@ -251,7 +259,7 @@ impl Log {
                 return Err(changed());
             }
             self.decoder
-                .batch(&payload, &mut rows)
+                .batch(&payload, frame.is_typed(), &mut rows)
                 .map_err(|_| changed())?;
             at += (FRAME_BYTES + frame.length) as u64;
         }

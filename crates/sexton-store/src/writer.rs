@@ -218,7 +218,8 @@ impl BundleWriter {
     }
 
     fn push(&mut self, record: &Record) -> Result<(), StoreError> {
-        if wal::size_bound(record) > wal::MAX_RECORD_BYTES {
+        let outgoing = wal::Outgoing::of(record);
+        if outgoing.size_bound() > wal::MAX_RECORD_BYTES {
             return self.push(&too_long(record));
         }
         if self.batch.payload.len() >= wal::BATCH_BYTES {
@@ -230,7 +231,7 @@ impl BundleWriter {
         let open = self.open.as_mut();
         let open =
             open.expect("a batch begins in an open segment and is written before it is sealed");
-        open.encoder.record(&mut self.batch.payload, record);
+        open.encoder.record(&mut self.batch.payload, &outgoing);
         self.batch.n_records += 1;
         open.first = Some(open.first.map_or(record.at, |first| first.min(record.at)));
         Ok(())

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use sexton_model::fact::{self, Fact};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Detail, Record};
+use sexton_model::payload::{Fields, Value};
+use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
 
@@ -72,22 +73,26 @@ impl Told {
     fn record(&self, i: u32) -> Record {
         let known: &'static Fact =
             fact::by_name(&self.fact).unwrap_or_else(|| panic!("{} is no fact", self.fact));
-        let detail = |(key, value): (&String, &toml::Value)| -> Detail {
-            let value = value.as_str().unwrap_or_else(|| panic!("{key} is no text"));
-            (key.clone().into(), filled(value, i))
-        };
         Record {
             at: moment(self.at + f64::from(i) * self.every.unwrap_or(0.0)),
             sensor: self.sensor.clone().into(),
             subject: subject(&filled(&self.subject, i)),
             body: match self.value {
                 Some(value) => Body::Sample { fact: known, value },
-                None => Body::Event {
-                    fact: known,
-                    details: self.details.iter().map(detail).collect(),
-                },
+                None => Body::read_event(known, &self.fields(i))
+                    .unwrap_or_else(|error| panic!("{} at {}: {error}", self.fact, self.at)),
             },
         }
+    }
+
+    fn fields(&self, i: u32) -> Fields {
+        let field = |(name, value): (&String, &toml::Value)| {
+            let text = value
+                .as_str()
+                .unwrap_or_else(|| panic!("{name} is no text"));
+            (name.clone().into(), Value::Text(filled(text, i)))
+        };
+        self.details.iter().map(field).collect()
     }
 }
 

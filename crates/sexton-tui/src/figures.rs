@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sexton_model::fact::cgroup::{
+    CGROUP_BORN, CGROUP_BURST, CgroupBurst, CgroupChange, CgroupCreated,
+};
+use sexton_model::fact::container::{CONTAINER_EXITED, CONTAINER_STARTED};
+use sexton_model::fact::exit::{PROCESS_FAILED, PROCESS_FAILED_BURST};
+use sexton_model::fact::unit::UNIT_STARTED;
 use sexton_model::moment::Moment;
 use sexton_model::origin::pattern_component;
 use sexton_model::record::Record;
 
-use crate::history::{History, Window};
+use crate::history::{History, Series, Window};
 use crate::names::Shown;
 
 /// Growth is taken over this long at most.
@@ -87,6 +93,13 @@ pub(crate) fn growth(history: &History, window: Window) -> Option<Growth> {
     })
 }
 
+/// How much a counter grew in a window. One that is reset begins anew.
+pub(crate) fn grown(counter: &Series, window: Window) -> f64 {
+    let values = || counter.within(window).map(|cell| cell.last);
+    let grown = |(before, now): (f64, f64)| if now < before { now } else { now - before };
+    values().zip(values().skip(1)).map(grown).sum()
+}
+
 /// What a unit did in a window.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Unit {
@@ -104,17 +117,15 @@ pub(crate) fn units(history: &History, window: Window) -> Vec<Unit> {
         count(units.entry(name).or_default());
     };
     for (shown, record) in history.events(window) {
-        let n = n_of(record);
         let name = || record.subject.name.to_string();
-        match shown {
-            Shown::UnitStarted => of(name(), &|unit| unit.n_starts += n),
-            Shown::UnitFailed => of(name(), &|unit| unit.n_failures += 1),
-            Shown::CgroupBorn => of(parent(record), &|unit| unit.n_births += 1),
-            Shown::CgroupBurst if is_birth(record) => {
-                let pattern = record.detail("pattern").unwrap_or(NO_UNIT);
-                of(pattern.to_owned(), &|unit| unit.n_births += n);
-            }
-            _ => {}
+        if shown == Shown::UnitFailed {
+            of(name(), &|unit| unit.n_failures += 1);
+        } else if let Some(run) = record.says(&UNIT_STARTED) {
+            of(name(), &|unit| unit.n_starts += run.n.unwrap_or(1));
+        } else if let Some(cgroup) = record.says(&CGROUP_BORN) {
+            of(parent(cgroup), &|unit| unit.n_births += 1);
+        } else if let Some(burst) = births(record) {
+            of(burst.pattern.clone(), &|unit| unit.n_births += burst.n);
         }
     }
     let mut units: Vec<Unit> = units
@@ -127,32 +138,25 @@ pub(crate) fn units(history: &History, window: Window) -> Vec<Unit> {
 
 /// How many cgroups were made in a window.
 pub(crate) fn n_births(history: &History, window: Window) -> u64 {
-    let births = |(shown, record): (Shown, &Record)| match shown {
+    let n = |(shown, record): (Shown, &Record)| match shown {
         Shown::CgroupBorn => 1,
-        Shown::CgroupBurst if is_birth(record) => n_of(record),
-        _ => 0,
+        _ => births(record).map_or(0, |burst| burst.n),
     };
-    history.events(window).map(births).sum()
+    history.events(window).map(n).sum()
 }
 
-/// Whether a burst is one of births.
-fn is_birth(burst: &Record) -> bool {
-    burst.detail("what") == Some("cgroup_born")
-}
-
-/// One event may stand for more than one.
-fn n_of(record: &Record) -> u64 {
-    let n = record.detail("n").and_then(|n| n.parse().ok());
-    n.unwrap_or(1)
+/// A burst, if it is one of births.
+fn births(record: &Record) -> Option<&CgroupBurst> {
+    let burst = record.says(&CGROUP_BURST)?;
+    (burst.what == Some(CgroupChange::Created)).then_some(burst)
 }
 
 /// The unit that a birth leads back to: its maker's, unless systemd made it for the unit
 /// that it belongs to.
-fn parent(record: &Record) -> String {
-    let maker = record
-        .detail("creator_unit")
-        .filter(|unit| *unit != "init.scope");
-    let unit = maker.or_else(|| record.detail("unit"));
+fn parent(cgroup: &CgroupCreated) -> String {
+    let maker = cgroup.creator_unit.as_deref();
+    let maker = maker.filter(|unit| *unit != "init.scope");
+    let unit = maker.or(cgroup.unit.as_deref());
     unit.map_or_else(|| NO_UNIT.into(), nameless)
 }
 
@@ -191,17 +195,22 @@ pub(crate) struct Toll {
 /// of both; of each the notable first, then the busiest.
 pub(crate) fn workloads(history: &History, window: Window) -> Vec<(Workload, Toll)> {
     let mut tolls: BTreeMap<Workload, Toll> = BTreeMap::new();
-    for (shown, record) in history.events(window) {
-        match shown {
-            Shown::ContainerStarted => tolls.entry(image(record)).or_default().n_born += 1,
-            Shown::ContainerExited => tolls.entry(image(record)).or_default().n_died += 1,
-            Shown::ProcessFailed | Shown::ProcessFailedBurst => {
-                let toll = tolls.entry(ended(record)).or_default();
-                toll.n_died += n_of(record);
-                let is_oom = record.detail("oom") == Some("true");
-                toll.is_notable |= is_oom || record.detail("role").is_some();
-            }
-            _ => {}
+    for (_, record) in history.events(window) {
+        if let Some(container) = record.says(&CONTAINER_STARTED) {
+            let image = image(container.image.as_ref());
+            tolls.entry(image).or_default().n_born += 1;
+        } else if let Some(container) = record.says(&CONTAINER_EXITED) {
+            let image = image(container.image.as_ref());
+            tolls.entry(image).or_default().n_died += 1;
+        } else if let Some(exit) = record.says(&PROCESS_FAILED) {
+            let is_oom = exit.oom == Some(true);
+            let ended = ended(exit.comm.as_ref(), is_oom, exit.signal, exit.exit_code);
+            let toll = tolls.entry(ended).or_default();
+            toll.n_died += 1;
+            toll.is_notable |= is_oom || exit.role.is_some();
+        } else if let Some(burst) = record.says(&PROCESS_FAILED_BURST) {
+            let ended = ended(burst.comm.as_ref(), false, burst.signal, burst.exit_code);
+            tolls.entry(ended).or_default().n_died += burst.n;
         }
     }
     let mut tolls: Vec<(Workload, Toll)> = tolls.into_iter().collect();
@@ -217,14 +226,19 @@ pub(crate) fn workloads(history: &History, window: Window) -> Vec<(Workload, Tol
     ranked.into_iter().map(|(_, workload)| workload).collect()
 }
 
-fn image(record: &Record) -> Workload {
-    Workload::Image(record.detail("image").unwrap_or(NO_IMAGE).to_owned())
+fn image(name: Option<&String>) -> Workload {
+    Workload::Image(name.map_or(NO_IMAGE, String::as_str).to_owned())
 }
 
-fn ended(record: &Record) -> Workload {
-    let comm = record.detail("comm").unwrap_or("?");
-    let how = match (record.detail("signal"), record.detail("exit_code")) {
-        _ if record.detail("oom") == Some("true") => "out of memory".to_owned(),
+fn ended(
+    comm: Option<&String>,
+    is_oom: bool,
+    signal: Option<u32>,
+    exit_code: Option<u32>,
+) -> Workload {
+    let comm = comm.map_or("?", String::as_str);
+    let how = match (signal, exit_code) {
+        _ if is_oom => "out of memory".to_owned(),
         (Some(signal), _) => format!("signal {signal}"),
         (None, Some(code)) => format!("status {code}"),
         (None, None) => "all kinds".to_owned(),

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use sexton_model::fact::Fact;
+use sexton_model::fact::show::{Show, Whose};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::names::{self, Shown};
+use crate::words;
 
 /// Events, and gaps, that are kept of a live node. A storm of them must not fill memory.
 const MOST_TOLD: usize = 50_000;
@@ -184,6 +187,16 @@ pub(crate) struct Blind {
     pub(crate) gap: Gap,
 }
 
+/// An event that no panel of its own shows.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) at: Moment,
+    /// In one line.
+    pub(crate) text: String,
+    /// How many at once.
+    pub(crate) n: u64,
+}
+
 /// All that is kept.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -193,6 +206,9 @@ pub(crate) struct History {
     pub(crate) origins: BTreeMap<Subject, Series>,
     series: BTreeMap<Shown, Series>,
     events: VecDeque<(Shown, Record)>,
+    marks: VecDeque<Told>,
+    /// The last value of each counter whose growth is an event.
+    counters: BTreeMap<(&'static str, Subject), f64>,
     gaps: VecDeque<Blind>,
     heard: BTreeMap<Arc<str>, Window>,
     /// Events and gaps that were let go before their time.
@@ -213,26 +229,63 @@ impl History {
             }
             Body::Sample { fact, value } => {
                 self.hear(record);
-                if let Some(shown) = names::shown(fact) {
-                    self.measure(shown, record, *value);
+                match names::shown(fact) {
+                    _ if !value.is_finite() => {}
+                    Some(Shown::Other(_)) => self.measure_other(fact, record, *value),
+                    Some(shown) => self.measure(shown, record, *value),
+                    None => {}
                 }
             }
-            Body::Event { fact, .. } => {
+            Body::Event { fact, payload } => {
                 self.hear(record);
-                if let Some(shown) = names::shown(fact) {
-                    let place = self
-                        .events
-                        .partition_point(|(_, known)| known.at <= record.at);
-                    self.events.insert(place, (shown, record.clone()));
+                match (names::shown(fact), &fact.show) {
+                    (Some(Shown::Other(_)), Show::Marks(mark)) => {
+                        if let Some(mark) = mark(&record.subject, &**payload) {
+                            self.tell(record.at, mark.text, mark.n);
+                        }
+                    }
+                    (Some(shown), _) => self.happen(shown, record),
+                    (None, _) => {}
                 }
             }
         }
     }
 
-    fn measure(&mut self, shown: Shown, record: &Record, value: f64) {
-        if !value.is_finite() {
-            return;
+    fn happen(&mut self, shown: Shown, record: &Record) {
+        let place = self
+            .events
+            .partition_point(|(_, known)| known.at <= record.at);
+        self.events.insert(place, (shown, record.clone()));
+    }
+
+    fn tell(&mut self, at: Moment, text: String, n: u64) {
+        let place = self.marks.partition_point(|known| known.at <= at);
+        self.marks.insert(place, Told { at, text, n });
+    }
+
+    /// Takes a value of a fact by what its definition says.
+    fn measure_other(&mut self, fact: &'static Fact, record: &Record, value: f64) {
+        let subject = &record.subject;
+        match fact.show {
+            Show::Series(series)
+                if series.whose == Whose::Any || subject.kind == SubjectKind::Node =>
+            {
+                let known = self.series.entry(Shown::Other(fact.name)).or_default();
+                known.add(record.at, value, subject);
+            }
+            Show::Growth(_, what) => {
+                let last = self.counters.insert((fact.name, subject.clone()), value);
+                let grown = last.map_or(0.0, |last| value - last);
+                if grown > 0.0 {
+                    let text = format!("{subject}: {} {what}", words::count(grown));
+                    self.tell(record.at, text, 1);
+                }
+            }
+            _ => {}
         }
+    }
+
+    fn measure(&mut self, shown: Shown, record: &Record, value: f64) {
         let subject = &record.subject;
         match shown {
             Shown::Poll => {}
@@ -295,6 +348,13 @@ impl History {
         events.map(|(shown, record)| (*shown, record))
     }
 
+    /// The events of a window that have no panel of their own, the newest first.
+    pub(crate) fn marks(&self, window: Window) -> impl Iterator<Item = &Told> {
+        let begin = self.marks.partition_point(|told| told.at < window.from);
+        let end = self.marks.partition_point(|told| told.at <= window.to);
+        self.marks.range(begin..end.max(begin)).rev()
+    }
+
     /// The gaps up to the end of a window, the newest first: what was not to be had when
     /// the sensors were opened is said only then, and still holds.
     pub(crate) fn gaps(&self, window: Window) -> impl Iterator<Item = &Blind> {
@@ -321,10 +381,14 @@ impl History {
             .events
             .partition_point(|(_, record)| record.at < before);
         self.events.drain(..n);
+        let n = self.marks.partition_point(|told| told.at < before);
+        self.marks.drain(..n);
         let n_events = self.events.len().saturating_sub(MOST_TOLD);
         self.events.drain(..n_events);
+        let n_marks = self.marks.len().saturating_sub(MOST_TOLD);
+        self.marks.drain(..n_marks);
         let n_gaps = self.gaps.len().saturating_sub(MOST_TOLD);
         self.gaps.drain(..n_gaps);
-        self.n_forgotten += (n_events + n_gaps) as u64;
+        self.n_forgotten += (n_events + n_marks + n_gaps) as u64;
     }
 }

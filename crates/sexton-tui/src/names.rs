@@ -1,7 +1,10 @@
-//! The facts that the view shows, by name. Those that this build does not define are
-//! never met, and their panels say "not seen".
+//! The facts that the view shows. What has no place in a panel of its own is shown by what
+//! its definition says.
 
+use sexton_model::fact::show::{Series, Show};
 use sexton_model::fact::{self, Fact};
+use sexton_model::fact::{cgroup, container, core, exit, klog, memcg, napi, nic};
+use sexton_model::fact::{pressure, runq, sexton, unit};
 
 /// What a fact is shown as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,36 +59,38 @@ pub(crate) enum Shown {
     WallClock,
     /// A sensor was polled: it is at work, even if nothing happened.
     Poll,
+    /// Anything else that has a place on the time line: the fact of this name.
+    Other(&'static str),
 }
 
-/// The whole table.
-const NAMES: &[(&str, Shown)] = &[
-    ("core_system_ratio", Shown::CoreSystem),
-    ("core_irq_ratio", Shown::CoreInterrupts),
-    ("core_softirq_ratio", Shown::CoreInterrupts),
-    ("core_worst_system_ratio", Shown::WorstSystem),
-    ("runq_waiting_ns", Shown::CoreWait),
-    ("memcg_dying", Shown::Dying),
-    ("memcg_dying_bytes", Shown::DyingBytes),
-    ("memcg_live", Shown::Live),
-    ("napi_wait_ns", Shown::NapiWait),
-    ("napi_starved", Shown::NapiStarved),
-    ("unit_started", Shown::UnitStarted),
-    ("unit_failed", Shown::UnitFailed),
-    ("cgroup_born", Shown::CgroupBorn),
-    ("cgroup_burst", Shown::CgroupBurst),
-    ("container_started", Shown::ContainerStarted),
-    ("container_exited", Shown::ContainerExited),
-    ("container_running", Shown::ContainersRunning),
-    ("process_failed", Shown::ProcessFailed),
-    ("process_failed_burst", Shown::ProcessFailedBurst),
-    ("pressure_cpu_some_ratio", Shown::PressureCpu),
-    ("pressure_memory_some_ratio", Shown::PressureMemory),
-    ("pressure_io_some_ratio", Shown::PressureIo),
-    ("klog_event", Shown::KernelLine),
-    ("nic_link", Shown::NicLink),
-    ("sexton_wall_clock_ns", Shown::WallClock),
-    ("sexton_poll_ns", Shown::Poll),
+/// The facts that a panel of their own shows, and as what.
+static PANELS: &[(&Fact, Shown)] = &[
+    (&core::CORE_SYSTEM_RATIO, Shown::CoreSystem),
+    (&core::CORE_IRQ_RATIO, Shown::CoreInterrupts),
+    (&core::CORE_SOFTIRQ_RATIO, Shown::CoreInterrupts),
+    (&core::CORE_WORST_SYSTEM_RATIO, Shown::WorstSystem),
+    (&runq::RUNQ_WAITING_NS, Shown::CoreWait),
+    (&memcg::MEMCG_DYING, Shown::Dying),
+    (&memcg::MEMCG_DYING_BYTES, Shown::DyingBytes),
+    (&memcg::MEMCG_LIVE, Shown::Live),
+    (&napi::NAPI_WAIT_NS, Shown::NapiWait),
+    (&napi::NAPI_STARVED.fact, Shown::NapiStarved),
+    (&unit::UNIT_STARTED.fact, Shown::UnitStarted),
+    (&unit::UNIT_FAILED.fact, Shown::UnitFailed),
+    (&cgroup::CGROUP_BORN.fact, Shown::CgroupBorn),
+    (&cgroup::CGROUP_BURST.fact, Shown::CgroupBurst),
+    (&container::CONTAINER_STARTED.fact, Shown::ContainerStarted),
+    (&container::CONTAINER_EXITED.fact, Shown::ContainerExited),
+    (&container::CONTAINER_RUNNING, Shown::ContainersRunning),
+    (&exit::PROCESS_FAILED.fact, Shown::ProcessFailed),
+    (&exit::PROCESS_FAILED_BURST.fact, Shown::ProcessFailedBurst),
+    (&pressure::PRESSURE_CPU_SOME_RATIO, Shown::PressureCpu),
+    (&pressure::PRESSURE_MEMORY_SOME_RATIO, Shown::PressureMemory),
+    (&pressure::PRESSURE_IO_SOME_RATIO, Shown::PressureIo),
+    (&klog::KLOG_EVENT.fact, Shown::KernelLine),
+    (&nic::NIC_LINK.fact, Shown::NicLink),
+    (&sexton::SEXTON_WALL_CLOCK_NS, Shown::WallClock),
+    (&sexton::SEXTON_POLL_NS, Shown::Poll),
 ];
 
 /// The sensors that must have been heard before "none" may be said of an event.
@@ -101,14 +106,26 @@ pub(crate) const KLOG: &str = "klog";
 pub(crate) const EXITS: &str = "exits";
 
 /// What a fact is shown as; `None` when it is not.
-pub(crate) fn shown(fact: &Fact) -> Option<Shown> {
-    NAMES
-        .iter()
-        .find(|(name, _)| *name == fact.name)
-        .map(|(_, shown)| *shown)
+pub(crate) fn shown(fact: &'static Fact) -> Option<Shown> {
+    let known = PANELS.iter().find(|(known, _)| *known == fact);
+    match (known, &fact.show) {
+        (Some((_, shown)), _) => Some(*shown),
+        (None, Show::Series(_) | Show::Growth(..) | Show::Marks(_)) => {
+            Some(Shown::Other(fact.name))
+        }
+        (None, Show::Core(_) | Show::Not) => None,
+    }
 }
 
-/// The facts of the table that this build defines.
-pub(crate) fn defined() -> impl Iterator<Item = &'static Fact> {
-    NAMES.iter().filter_map(|(name, _)| fact::by_name(name))
+/// All facts that are shown.
+pub(crate) fn all() -> impl Iterator<Item = &'static Fact> {
+    fact::all().filter(|fact| shown(fact).is_some())
+}
+
+/// Those with values that no panel of their own shows.
+pub(crate) fn other_series() -> impl Iterator<Item = (&'static Fact, &'static Series)> {
+    fact::all().filter_map(|fact| match (&fact.show, shown(fact)) {
+        (Show::Series(series), Some(Shown::Other(_))) => Some((fact, series)),
+        _ => None,
+    })
 }

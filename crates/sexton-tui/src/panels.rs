@@ -5,6 +5,7 @@ mod dying;
 mod gaps;
 mod kernel;
 mod network;
+mod other;
 mod units;
 mod workloads;
 
@@ -33,18 +34,21 @@ pub enum Panel {
     Kernel,
     /// Containers that come and go, and processes that end badly.
     Workloads,
+    /// All that no other panel shows.
+    Other,
     /// What cannot be seen.
     Gaps,
 }
 
 /// All panels, in the order of the tab key.
-const PANELS: [Panel; 7] = [
+const PANELS: [Panel; 8] = [
     Panel::Cores,
     Panel::Dying,
     Panel::Network,
     Panel::Units,
     Panel::Kernel,
     Panel::Workloads,
+    Panel::Other,
     Panel::Gaps,
 ];
 
@@ -78,6 +82,7 @@ impl Panel {
             Self::Units => "units",
             Self::Kernel => "kernel and links",
             Self::Workloads => "workloads",
+            Self::Other => "other",
             Self::Gaps => "gaps",
         }
     }
@@ -91,6 +96,7 @@ impl Panel {
             Self::Units => units::content(view, window, room),
             Self::Kernel => kernel::content(view, window, room),
             Self::Workloads => workloads::content(view, window, room),
+            Self::Other => other::content(view, window, room),
             Self::Gaps => gaps::content(view, window, room),
         };
         content.list.truncate(MOST_LINES);

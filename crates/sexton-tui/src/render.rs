@@ -15,6 +15,9 @@ use crate::words;
 /// Below this size only the panel in focus is shown.
 const LEAST_FOR_ALL: (u16, u16) = (64, 18);
 
+/// Below this height the panel of all that is left is shown only alone.
+const LEAST_FOR_OTHER: u16 = 36;
+
 /// Columns of the bar that shows where in time we are.
 const BAR: usize = 16;
 
@@ -46,7 +49,8 @@ pub fn render(view: &View, frame: &mut Frame<'_>) {
 
 fn panels(view: &View, window: Window, area: Rect, frame: &mut Frame<'_>) {
     let is_small = area.width < LEAST_FOR_ALL.0 || area.height < LEAST_FOR_ALL.1;
-    if view.is_zoomed || is_small {
+    let has_no_place = view.focus == Panel::Other && area.height < LEAST_FOR_OTHER;
+    if view.is_zoomed || is_small || has_no_place {
         return panel(view, window, view.focus, area, true, frame);
     }
     for (which, place) in places(view, area) {
@@ -54,32 +58,42 @@ fn panels(view: &View, window: Window, area: Rect, frame: &mut Frame<'_>) {
     }
 }
 
-/// Where each panel goes: cores take the width, the others share it.
-fn places(view: &View, area: Rect) -> [(Panel, Rect); 7] {
+/// Where each panel goes: cores take the width, and so does what is left where there is
+/// room for it; the others share it.
+fn places(view: &View, area: Rect) -> Vec<(Panel, Rect)> {
     // A rule and a summary of two lines, then a line for each core, but at most 2 in 5 lines.
     let n_cores = view.history.cores.len().clamp(1, 1000) as u16;
     let cores = (n_cores + 3).min((area.height * 2 / 5).max(6));
     let last = (area.height / 6).max(4);
+    let other = if area.height < LEAST_FOR_OTHER {
+        0
+    } else {
+        last
+    };
     let rows = [
         Constraint::Length(cores),
         Constraint::Fill(1),
         Constraint::Fill(1),
+        Constraint::Length(other),
         Constraint::Length(last),
     ];
-    let [first, second, third, fourth] = Layout::vertical(rows).areas(area);
+    let [first, second, third, fourth, fifth] = Layout::vertical(rows).areas(area);
     let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).spacing(2);
     let [dying, network] = halves.areas(second);
     let [units, kernel] = halves.areas(third);
-    let [workloads, gaps] = halves.areas(fourth);
-    [
+    let [workloads, gaps] = halves.areas(fifth);
+    let mut places = vec![
         (Panel::Cores, first),
         (Panel::Dying, dying),
         (Panel::Network, network),
         (Panel::Units, units),
         (Panel::Kernel, kernel),
+        (Panel::Other, fourth),
         (Panel::Workloads, workloads),
         (Panel::Gaps, gaps),
-    ]
+    ];
+    places.retain(|(_, place)| place.height > 0);
+    places
 }
 
 fn panel(

@@ -76,7 +76,7 @@ impl View {
 
     /// Of a recording, at its end. Only what is shown is read from it.
     pub fn of_timeline(timeline: &dyn Timeline) -> Self {
-        let facts = names::defined().flat_map(|fact| timeline.of(fact));
+        let facts = names::all().flat_map(|fact| timeline.of(fact));
         let mut records: Vec<Record> = facts.cloned().collect();
         records.extend(timeline.gaps().map(|(at, subject, gap)| Record {
             at,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ratatui::text::Span;
+use sexton_model::fact::Measure;
 use sexton_model::moment::Moment;
 use sexton_report::text;
 
@@ -95,6 +96,17 @@ pub(crate) fn stretch(time: Duration) -> String {
 /// A count that is kept as a float.
 pub(crate) fn count(value: f64) -> String {
     text::number(value.round().max(0.0) as u64)
+}
+
+/// A value in its measure.
+pub(crate) fn measured(value: f64, measure: Measure) -> String {
+    match measure {
+        Measure::Count | Measure::None => count(value),
+        Measure::Bytes => text::bytes(value.max(0.0) as u64),
+        Measure::Nanoseconds => time(value),
+        Measure::Seconds => time(value * 1e9),
+        Measure::Ratio => percent(value),
+    }
 }
 
 /// The time of day of a moment in UTC or, while no sensor told it, the time since boot.

@@ -63,8 +63,8 @@ pub struct Surveyed {
     pub rate: Option<Rate>,
     /// What keeps it from starting.
     pub hindrance: Option<Hindrance>,
-    /// What it is to the shape, and why.
-    pub role: Option<(Role, String)>,
+    /// What it is to the deployment profile, which of its profiles says so, and why.
+    pub role: Option<(Role, String, String)>,
     /// What signatures say.
     pub offender: Option<Offender>,
 }
@@ -222,7 +222,7 @@ impl Site<'_> {
             restart: self.set.restart(unit),
             rate: self.rate(graph, unit),
             hindrance,
-            role: role.map(|(role, _, why)| (role, why)),
+            role: role.map(|(role, shape, why)| (role, shape.name.clone(), why)),
             offender: self.offender(lore, unit),
             unit: unit.clone(),
         }

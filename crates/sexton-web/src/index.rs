@@ -1,7 +1,8 @@
 //! What a recording says, put in order for a time line: read once, asked many times.
 //!
 //! Lanes of values are pyramids (`pyramid.rs`), lanes of events are lists (`events.rs`).
-//! `table.rs` says which facts make which lane; `builder.rs` reads records into them.
+//! Facts say themselves which lane shows them (`fact.show`, put in order by `table.rs`);
+//! `builder.rs` reads records into lanes.
 
 mod builder;
 mod census;
@@ -11,11 +12,10 @@ mod gaps;
 mod lanes;
 mod pyramid;
 mod table;
-mod words;
 
 pub(crate) use builder::Index;
 pub(crate) use census::Census;
 pub(crate) use events::Happening;
 pub(crate) use gaps::BlindSpan;
 pub(crate) use lanes::{Content, Lane};
-pub(crate) use table::{Group, LaneKind, LaneUnit, facts};
+pub(crate) use table::{LaneKind, LaneUnit, facts};

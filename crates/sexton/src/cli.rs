@@ -440,6 +440,8 @@ pub enum Generated {
     Completions,
     /// Pages of all rules, as Markdown
     Codes,
+    /// The page of all facts that a recording may hold, as Markdown
+    Facts,
 }
 
 /// Arguments of `sexton generate`.

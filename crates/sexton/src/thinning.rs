@@ -72,7 +72,7 @@ impl Counted {
                 let (from, _) = self.span.unwrap_or((record.at, record.at));
                 self.span = Some((from, record.at));
             }
-            Body::Event { fact, .. } if **fact == KLOG_EVENT => {
+            Body::Event { fact, .. } if **fact == KLOG_EVENT.fact => {
                 self.others += 1;
                 self.lines.push(record.at);
             }
@@ -146,6 +146,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use sexton_model::fact::core::CORE_SYSTEM_RATIO;
+    use sexton_model::fact::klog::KernelLine;
     use sexton_model::fact::memcg::MEMCG_DYING;
     use sexton_model::timeline::Timeline;
     use sexton_store::{BundleWriter, Limits, Node};
@@ -172,7 +173,7 @@ mod tests {
                 out.sample(&Subject::node(), &MEMCG_DYING, i as f64);
             }
             if i == 10_000 {
-                out.event(at(i), &Subject::node(), &KLOG_EVENT, Vec::new());
+                out.event(at(i), &Subject::node(), &KLOG_EVENT, KernelLine::default());
             }
             records.extend(out.into_records());
         }

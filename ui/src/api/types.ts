@@ -122,11 +122,12 @@ export interface Diagnosis {
   times: DiagnosisTimes;
 }
 
-export type LaneUnit = "ratio" | "count" | "bytes" | "ns" | "events";
+export type LaneUnit = "ratio" | "count" | "bytes" | "ns" | "s" | "events";
 
 export interface Lane {
   id: string;
   group: string;
+  group_title: string;
   label: string;
   unit: LaneUnit;
   kind: "heat" | "line" | "events";

@@ -93,6 +93,8 @@ export function quantity(value: number | null, unit: LaneUnit): string {
       return bytes(value);
     case "ns":
       return length(value / 1000);
+    case "s":
+      return length(value * 1e6);
     default:
       return Number.isInteger(value) ? count(value) : short(value);
   }

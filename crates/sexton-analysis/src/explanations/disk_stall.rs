@@ -8,9 +8,9 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::figures::{percent, times};
-use crate::klog;
-use crate::span;
+use crate::evidence::kernel_log;
+use crate::evidence::span;
+use crate::words::figures::{percent, times};
 
 const NAME: &str = "disk stall";
 
@@ -26,7 +26,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     ) {
         return None;
     }
-    let hung = klog::lines(case, &["hung_task"]);
+    let hung = kernel_log::lines(case, &["hung_task"]);
     let window = case.window();
     let inside = |at| window.as_ref().is_some_and(|window| window.contains(&at));
     let n_hung = hung.iter().filter(|line| inside(line.at())).count();

@@ -7,7 +7,7 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, plays_a_part, ruled_out, told};
 use crate::case::Case;
-use crate::figures::count;
+use crate::words::figures::count;
 
 const NAME: &str = "a burst that already drained";
 

@@ -10,8 +10,8 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::figures::time;
-use crate::klog;
+use crate::evidence::kernel_log;
+use crate::words::figures::time;
 
 const NAME: &str = "link flap";
 
@@ -55,7 +55,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
 
 /// When links went down.
 fn flaps(case: &Case<'_>) -> Vec<(Moment, Subject)> {
-    let lines = klog::lines(case, &["link_down"]);
+    let lines = kernel_log::lines(case, &["link_down"]);
     let mut all: Vec<(Moment, Subject)> = lines
         .iter()
         .map(|line| (line.at(), line.subject().clone()))

@@ -5,8 +5,8 @@ use sexton_model::finding::{Evidence, Finding};
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::figures::before;
-use crate::klog;
+use crate::evidence::kernel_log;
+use crate::words::figures::before;
 
 const NAME: &str = "a single lockup with another cause";
 
@@ -17,12 +17,12 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     if !case.heard("klog") {
         return not_seen(case, NAME, "klog");
     }
-    let lines = klog::lines(case, &["soft_lockup", "hard_lockup", "rcu_stall"]);
+    let lines = kernel_log::lines(case, &["soft_lockup", "hard_lockup", "rcu_stall"]);
     let Some(last) = lines.last() else {
         let text = "the kernel told of no lockup; it tells of none below 20 s";
         return ruled_out(NAME, Evidence::against("klog", text));
     };
-    let who = last.detail("comm").unwrap_or("what ran there");
+    let who = last.says().comm.as_deref().unwrap_or("what ran there");
     // A reader that is named by both is no other cause.
     let known = findings
         .iter()

@@ -10,8 +10,8 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::figures::{before, times};
-use crate::klog;
+use crate::evidence::kernel_log;
+use crate::words::figures::{before, times};
 
 const NAME: &str = "oom kill";
 
@@ -28,7 +28,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     if !case.heard("klog") && !case.heard("exits") {
         return not_seen(case, NAME, "klog");
     }
-    let lines = klog::lines(case, &["oom_kill"]);
+    let lines = kernel_log::lines(case, &["oom_kill"]);
     let mut kills: Vec<Moment> = lines.iter().map(|line| line.at()).collect();
     let counted: Vec<(Moment, f64)> = case.samples(&OOM_VICTIMS, &Subject::node()).collect();
     kills.extend(

@@ -6,8 +6,8 @@ use sexton_model::finding::{Evidence, Finding};
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::figures::percent;
-use crate::span;
+use crate::evidence::span;
+use crate::words::figures::percent;
 
 const NAME: &str = "steal";
 

@@ -6,7 +6,7 @@ use sexton_model::fact::pressure::{
 };
 use sexton_model::subject::{Subject, SubjectKind};
 
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 /// A lost core, starved polling and a reset: something to explain.
 fn trouble() -> Story {

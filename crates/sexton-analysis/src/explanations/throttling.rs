@@ -7,7 +7,7 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out, told};
 use crate::case::Case;
-use crate::figures::percent;
+use crate::words::figures::percent;
 
 const NAME: &str = "cpu throttling by quota";
 

@@ -5,8 +5,7 @@ use sexton_model::subject::SubjectKind;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::known;
-use crate::origins;
+use crate::evidence::known;
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "CTR001",
@@ -40,8 +39,8 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         return Meeting::Joined(Confidence::percent(90), evidence);
     }
     // Nothing joins them by name; where containers are the only ones of their kind, kind does.
-    let kinds = origins::all(case);
-    let is_container = kinds
+    let is_container = case
+        .origins()
         .iter()
         .any(|origin| *origin.subject == effect.subject && origin.kind == "container");
     if !is_container {

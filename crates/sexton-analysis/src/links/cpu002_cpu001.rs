@@ -7,9 +7,8 @@ use sexton_model::subject::SubjectKind;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures::{percent, times};
-use crate::readers::sightings;
-use crate::span::meetings;
+use crate::evidence::span::meetings;
+use crate::words::figures::{percent, times};
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "CPU002",
@@ -39,7 +38,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         evidence.push(Evidence::against("stacks", text));
         return Meeting::Apart(evidence);
     }
-    let own = sightings(case, 0.0).into_iter();
+    let own = case.sightings().iter();
     let own =
         own.filter(|sighting| *sighting.comm == *cause.subject.name && sighting.core == *core);
     let worst = own

@@ -8,8 +8,8 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures::{time, times};
-use crate::span::{length, meetings};
+use crate::evidence::span::{length, meetings};
+use crate::words::figures::{time, times};
 
 pub(super) static OF_READER: LinkRule = LinkRule {
     cause: "CPU002",

@@ -7,7 +7,7 @@ use sexton_model::subject::SubjectKind;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::span::meetings;
+use crate::evidence::span::meetings;
 
 pub(super) static OF_READER: LinkRule = LinkRule {
     cause: "CPU002",

@@ -5,17 +5,15 @@
 //! Before Linux 5.8 `memory.numa_stat` of cgroup v1 walks every dying descendant; from 5.10
 //! on nothing that readers poll does. No version is compared here.
 
-use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE, MEMCG_READS};
+use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE, MEMCG_READS, MemcgReads};
 use sexton_model::finding::{Confidence, Evidence, Finding};
-use sexton_model::record::Record;
 use sexton_model::subject::Subject;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures::{count, percent, time_ns};
-use crate::readers::sightings;
-use crate::rules::cpu002_reader::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
-use crate::walks::{Does, Seen};
+use crate::evidence::kernel_walks::{Does, Seen};
+use crate::evidence::read_cost::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
+use crate::words::figures::{count, percent, time_ns};
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "MCG001",
@@ -28,11 +26,8 @@ fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
         return Meeting::Strangers;
     };
     let file = file_of(&seen);
-    let reads: Vec<Read> = case
-        .of(&MEMCG_READS)
-        .iter()
-        .filter_map(|record| read(record))
-        .collect();
+    let reads = case.events(&MEMCG_READS);
+    let reads: Vec<Read> = reads.filter_map(|event| read(event.says)).collect();
     let (of_file, of_others): (Vec<&Read>, Vec<&Read>) = reads
         .iter()
         .partition(|read| file.is_none_or(|file| read.file == file));
@@ -74,9 +69,9 @@ fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
 
 /// The gravest thing that this reader was seen at.
 fn gravest(case: &Case<'_>, effect: &Finding) -> Option<Seen> {
-    let all = sightings(case, 0.0).into_iter();
+    let all = case.sightings().iter();
     let own = all.filter(|sighting| *sighting.comm == *effect.subject.name);
-    own.map(|sighting| sighting.seen).max()
+    own.map(|sighting| sighting.seen.clone()).max()
 }
 
 /// The file whose read such a stack belongs to; `None` when it may be any, as in reclaim.
@@ -131,27 +126,24 @@ enum Cost {
     Between,
 }
 
-fn read(record: &Record) -> Option<Read> {
-    let number = |key| {
-        record
-            .detail(key)
-            .and_then(|value| value.parse::<f64>().ok())
-    };
-    let root = number("root_ns").map(|ns| (ns, "the root".to_owned(), number("dying")));
-    let ancestor = number("ancestor_ns").map(|ns| {
-        let path = record.detail("ancestor").unwrap_or("an ancestor of them");
-        (ns, path.to_owned(), number("ancestor_dying"))
+fn read(says: &MemcgReads) -> Option<Read> {
+    let root = says
+        .root_ns
+        .map(|ns| (ns, "the root".to_owned(), says.dying));
+    let ancestor = says.ancestor_ns.map(|ns| {
+        let path = says.ancestor.as_deref().unwrap_or("an ancestor of them");
+        (ns, path.to_owned(), says.ancestor_dying)
     });
     // Whichever is slower: an ancestor of the dying ones, or the root, which is one too.
     let both = [root, ancestor].into_iter().flatten();
-    let (above_ns, place, dying) = both.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (above_ns, place, dying) = both.max_by_key(|read| read.0)?;
     Some(Read {
-        file: record.detail("file")?.to_owned(),
-        dying: dying.or(number("dying"))?,
+        file: says.file.clone(),
+        dying: dying.or(says.dying)? as f64,
         place,
-        above_ns,
-        leaf_ns: number("leaf_ns")?,
-        first_ns: number("root_first_ns"),
+        above_ns: above_ns as f64,
+        leaf_ns: says.leaf_ns? as f64,
+        first_ns: says.root_first_ns.map(|ns| ns as f64),
     })
 }
 

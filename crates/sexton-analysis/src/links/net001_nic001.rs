@@ -8,9 +8,9 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures::{before, time};
-use crate::nic::{WATCHDOG, troubles};
-use crate::span::length;
+use crate::evidence::nic_troubles::WATCHDOG;
+use crate::evidence::span::length;
+use crate::words::figures::{before, time};
 
 pub(super) static OF_POLLING: LinkRule = LinkRule {
     cause: "NET001",
@@ -115,7 +115,7 @@ fn of_place(place: Option<&Subject>) -> Evidence {
 
 /// Some drivers say themselves that polling was due and did not run.
 fn driver_says_starved(case: &Case<'_>, effect: &Finding) -> Option<Evidence> {
-    let troubles = troubles(case);
+    let troubles = case.nic_troubles();
     let trouble = troubles.get(&effect.subject)?;
     let line = trouble
         .lines

@@ -4,7 +4,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding};
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures::time;
+use crate::words::figures::time;
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "NIC001",

@@ -6,7 +6,7 @@ use sexton_model::subject::Subject;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
-use crate::figures;
+use crate::words::figures;
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "MCG001",

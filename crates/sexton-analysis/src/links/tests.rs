@@ -7,7 +7,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use super::*;
 use crate::rules::RULES;
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 #[test]
 fn cause_runs_down_the_list_of_rules() {

@@ -5,9 +5,8 @@ use sexton_model::finding::{Confidence, Evidence, Finding};
 use sexton_model::subject::SubjectKind;
 
 use super::{LinkRule, Meeting};
-use crate::births::Births;
 use crate::case::Case;
-use crate::figures;
+use crate::words::figures;
 
 pub(super) static FROM_LOOP: LinkRule = LinkRule {
     cause: "UNIT001",
@@ -66,10 +65,10 @@ fn left(case: &Case<'_>, effect: &Finding) -> Option<Evidence> {
     if !case.heard("cgroups") {
         return Some(Evidence::missing("cgroups", case.why_silent("cgroups")));
     }
-    let births = Births::of(case);
+    let creations = case.creations();
     let fates = effect
         .touched_of(SubjectKind::Cgroup)
-        .map(|cgroup| births.fate(&cgroup.name));
+        .map(|cgroup| creations.fate(&cgroup.name));
     let (removed, left) = fates.fold((0, 0), |(r, l), fate| {
         (r.max(fate.n_removed), l.max(fate.n_left))
     });

@@ -17,16 +17,16 @@ use sexton_model::fact::core::{
     CORE_UNACCOUNTED_RATIO, CORE_USER_RATIO,
 };
 use sexton_model::fact::stack::PROCESS_ON_CORE;
-use sexton_model::fact::{Fact, Unit};
+use sexton_model::fact::{Fact, Measure};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{percent, time};
+use crate::evidence::kernel_walks;
+use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
-use crate::span;
-use crate::walks;
+use crate::words::figures::{percent, time};
 
 mod own;
 
@@ -49,7 +49,7 @@ static PART: Threshold = Threshold {
     name: "part",
     default: 0.8,
     range: (0.1, 1.0),
-    unit: Unit::Ratio,
+    unit: Measure::Ratio,
     why: "a core whose time goes to system, irq and softirq to this part has nothing left for \
           others; a real-time task has at most 0.95 of a core before the scheduler steps in \
           (sched_rt_runtime_us). Of two cores that compiled with a load of 25 half of all samples \
@@ -61,7 +61,7 @@ static STRETCH: Threshold = Threshold {
     name: "stretch",
     default: 2.0,
     range: (0.2, 3600.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "so long at a stretch is no burst of ordinary work: two cores that compiled with a load of \
           25 had 0.1 s at most in two minutes, and 0.6 s above half of a core. Less than half of \
           the 5 s after which network drivers reset their device",
@@ -72,7 +72,7 @@ static LONG_STRETCH: Threshold = Threshold {
     name: "long_stretch",
     default: 5.0,
     range: (0.2, 3600.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "so long at a stretch a network driver gives up: the transmit watchdog of ena and of \
           the kernel's network stack is 5 s",
 };
@@ -377,28 +377,27 @@ impl User {
 /// Who had most of the core's kernel time while it was lost, most first.
 fn users(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<User> {
     let mut users: BTreeMap<&Subject, User> = BTreeMap::new();
-    for record in case.of(&PROCESS_ON_CORE) {
-        let is_ours = record.detail("own").is_some();
-        let is_here = record.detail("cpu") == Some(&core.name) && !is_ours;
-        let ratio = record
-            .detail("kernel_ratio")
-            .and_then(|ratio| ratio.parse::<f64>().ok());
+    for event in case.events(&PROCESS_ON_CORE) {
+        let says = event.says;
+        let is_ours = says.own == Some(true);
+        let is_here = says.cpu.map(Subject::cpu).as_ref() == Some(core) && !is_ours;
         let inside = |stretch: &&&Stretch| {
             let slack = Duration::from_secs(5);
-            stretch.from <= record.at && record.at <= stretch.to.after(slack)
+            stretch.from <= event.at && event.at <= stretch.to.after(slack)
         };
-        let (true, Some(ratio)) = (is_here && long.iter().any(|s| inside(&s)), ratio) else {
+        let is_inside = is_here && long.iter().any(|stretch| inside(&stretch));
+        let (true, Some(ratio)) = (is_inside, says.kernel_ratio) else {
             continue;
         };
         let user = User {
-            process: Subject::new(SubjectKind::Process, record.subject.name.clone()),
-            comm: record.detail("comm").unwrap_or("a process").to_owned(),
+            process: Subject::new(SubjectKind::Process, event.subject.name.clone()),
+            comm: says.comm.as_deref().unwrap_or("a process").to_owned(),
             ratio,
-            place: record.detail("hot_stack").map(walks::telling),
+            place: kernel_walks::telling(&says.hot_stack),
         };
-        match users.get(&record.subject) {
+        match users.get(event.subject) {
             Some(known) if known.ratio >= ratio => {}
-            _ => drop(users.insert(&record.subject, user)),
+            _ => drop(users.insert(event.subject, user)),
         }
     }
     let mut users: Vec<User> = users

@@ -10,17 +10,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{percent, time, times};
-use crate::readers::{Sighting, sightings};
+use crate::evidence::kernel_walks;
+use crate::evidence::read_cost::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
+use crate::evidence::readers::Sighting;
+use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
-use crate::span;
-use crate::unit_name::systemctl;
-use crate::walks;
+use crate::words::figures::{percent, time, times};
+use crate::words::unit_name::systemctl;
 
 const CODE: &str = "CPU002";
 
@@ -41,52 +42,22 @@ pub(crate) static PART: Threshold = Threshold {
     name: "part",
     default: 0.2,
     range: (0.01, 1.0),
-    unit: Unit::Ratio,
+    unit: Measure::Ratio,
     why: "a reader with less of one core in the kernel is not looked at; reading all files of \
           222 cgroups takes 66 ms, so one that does so every 10 s has 0.007",
 };
 
 /// What a read costs decides whether dying cgroups are its cause.
-pub(crate) static SLOW_TIMES: Threshold = Threshold {
-    rule: CODE,
-    name: "slow_times",
-    default: 30.0,
-    range: (2.0, 1e6),
-    unit: Unit::Ratio,
-    why: "a read above the dying ones is slow because of them when it takes so many times as \
-          long as that of a leaf: measured on 5.4 with 222 live cgroups 25 times without dying \
-          ones, 190 at 1,000 of them; on 5.10 to 6.18 at most 2 at 65,000",
-};
-
-pub(crate) static SLOW_SECONDS: Threshold = Threshold {
-    rule: CODE,
-    name: "slow_seconds",
-    default: 0.001,
-    range: (0.000_001, 3600.0),
-    unit: Unit::Seconds,
-    why: "no shorter read is slow: at the kernel's tick of 1 to 10 ms another task gets the core \
-          before it is missed. Reads took 0.008 to 0.1 ms on 5.10 to 6.18 with 65,000 dying \
-          ones, 7.6 ms on 5.4 with 1,000",
-};
-
-pub(crate) static QUICK_TIMES: Threshold = Threshold {
-    rule: CODE,
-    name: "quick_times",
-    default: 5.0,
-    range: (1.0, 1e6),
-    unit: Unit::Ratio,
-    why: "a read that takes at most so many times a leaf's is as quick as it gets: twice the 2 \
-          that were measured at most where nothing walks, and room for a busy machine",
-};
-
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let (stacks, napi) = (case.heard("stacks"), case.heard("napi"));
     let mut readers: BTreeMap<String, Vec<Sighting>> = BTreeMap::new();
-    for sighting in sightings(case, case.limit(&PART)) {
+    let part = case.limit(&PART);
+    let is_much = |sighting: &&Sighting| sighting.ratio.is_none_or(|ratio| ratio >= part);
+    for sighting in case.sightings().iter().filter(is_much) {
         readers
             .entry(sighting.comm.clone())
             .or_default()
-            .push(sighting);
+            .push(sighting.clone());
     }
     if readers.is_empty() && !stacks {
         let because = case.why_silent("stacks");
@@ -105,7 +76,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 
 fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
     let gravest = sightings.iter().map(|sighting| &sighting.seen).max();
-    let (does, function) = gravest.map_or((walks::Does::Read, ""), |seen| {
+    let (does, function) = gravest.map_or((kernel_walks::Does::Read, ""), |seen| {
         (seen.does, seen.function.as_str())
     });
     let distinct = |of: fn(&Sighting) -> &Subject| -> BTreeSet<&Subject> {

@@ -9,36 +9,26 @@
 //! seconds old.
 //! Next: `docker logs` of the last one; who runs it is UNIT001 or UNIT002.
 
-mod backs_off;
 mod by_cgroup;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sexton_model::fact::Unit;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
-use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
-use crate::askers::Askers;
-use crate::births::{Birth, Births};
 use crate::case::Case;
-use crate::figures;
-use crate::lives::{self, Life};
-use crate::origins;
-use crate::rule::{Findings, Rule, Threshold};
-use crate::trend::goes_on;
-use backs_off::{backs_off, lived_of, n_starts, of_pod, remedies_of_pod, starter};
+use crate::evidence::container_runs::ContainerRun;
+use crate::evidence::creations::{Creation, Creations};
+use crate::evidence::requesters::Requesters;
+use crate::evidence::short_runs::backs_off::{self, in_pod, lived_of, n_starts, of_pod, starter};
+use crate::evidence::short_runs::{LEAST_LIVES, SHORT_SECONDS, Short};
+use crate::rule::{Findings, Rule};
+use crate::words::figures;
 use by_cgroup::by_cgroup;
 
 const CODE: &str = "CTR001";
-
-/// Lives of containers that fail or come again under one name make a loop after this.
-const LOOP_SPAN: Duration = Duration::from_secs(15);
-
-/// Lives that end well and have names of their own may be a batch; after this they are none.
-const BATCH_SPAN: Duration = Duration::from_secs(120);
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
@@ -57,25 +47,6 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-pub(super) static LEAST_LIVES: Threshold = Threshold {
-    rule: CODE,
-    name: "least_lives",
-    default: 3.0,
-    range: (2.0, 1e6),
-    unit: Unit::Count,
-    why: "so many short lives in the watch and the ten minutes before it; the slowest loop of the \
-          founding incident has 24 in ten minutes",
-};
-
-pub(super) static SHORT_SECONDS: Threshold = Threshold {
-    rule: CODE,
-    name: "short_seconds",
-    default: 60.0,
-    range: (0.1, 86_400.0),
-    unit: Unit::Seconds,
-    why: "a life is short below this; the agent of the founding incident lived 10 s",
-};
-
 fn judge(case: &Case<'_>, out: &mut Findings) {
     if !case.heard("containers") && !case.heard("cgroups") {
         let because = format!(
@@ -85,107 +56,36 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         );
         return out.not_judged(CODE, because);
     }
-    let by_image = lives::by_image(case);
-    let origins = origins::all(case);
-    let askers = Askers::new(case, &origins);
-    let births = Births::of(case);
-    for (image, lives) in &by_image {
+    let by_image = case.container_runs();
+    let (requesters, creations) = (case.requesters(), case.creations());
+    for (image, lives) in by_image {
         if let Some(short) = Short::of(case, image, lives) {
-            out.found(short.finding(case, &askers, &births));
+            out.found(short.finding(case, requesters, creations));
         }
     }
     if by_image.is_empty() {
-        by_cgroup(case, &births, &askers, out);
+        by_cgroup(case, out);
     }
-}
-
-/// Short lives of one image.
-struct Short<'a> {
-    image: &'a str,
-    lives: Vec<&'a Life<'a>>,
-    n_failed: usize,
-    has_one_name: bool,
-    /// They are many, and they go on.
-    has_many: bool,
-    /// The last life of one that a kubelet or Docker has started many times before.
-    backs_off: Option<&'a Life<'a>>,
-}
-
-/// Whether this rule tells of an image.
-pub(super) fn is_told(case: &Case<'_>, image: &str) -> bool {
-    let by_image = lives::by_image(case);
-    let lives = by_image.get(image);
-    lives.is_some_and(|lives| Short::of(case, image, lives).is_some())
-}
-
-/// Whether the short lives of one image are a loop, and not work that is done. One life in
-/// five minutes is none.
-pub(super) fn is_loop<'a>(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> bool {
-    let short = Short::of(case, image, lives);
-    short.is_some_and(|short| short.has_many && short.is_loop(case))
 }
 
 impl<'a> Short<'a> {
-    fn of(case: &Case<'_>, image: &'a str, lives: &'a [Life<'a>]) -> Option<Self> {
-        let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
-        let ended: Vec<&Life<'a>> = lives.iter().filter(|life| life.ended.is_some()).collect();
-        let short: Vec<&'a Life<'a>> = lives
-            .iter()
-            .filter(|life| life.lived.is_some_and(|lived| lived <= limit))
-            .collect();
-        let n_failed = short
-            .iter()
-            .filter(|life| life.exit_code.is_some_and(|code| code != 0))
-            .count();
-        let names: BTreeSet<_> = short.iter().filter_map(|life| life.name).collect();
-        let is_mostly = 2 * short.len() >= ended.len();
-        let has_one_name = names.len() == 1;
-        let times: Vec<Moment> = lives.iter().map(Life::at).collect();
-        let is_loop = 2 * n_failed >= short.len() || has_one_name;
-        let span = if is_loop { LOOP_SPAN } else { BATCH_SPAN };
-        let has_many = short.len() as f64 >= case.limit(&LEAST_LIVES)
-            && is_mostly
-            && goes_on(&times, case.last_heard("containers"), span);
-        let backs_off = backs_off(case, &short, lives);
-        (has_many || backs_off.is_some()).then_some(Self {
-            image,
-            lives: short,
-            n_failed,
-            has_one_name,
-            has_many,
-            backs_off,
-        })
-    }
-
-    /// They fail, or one comes back under its name more often than a timetable has it: cron
-    /// knows minutes. Jobs that end well are work, however many there are.
-    fn is_loop(&self, case: &Case<'_>) -> bool {
-        let is_failing = 2 * self.n_failed >= self.lives.len();
-        is_failing || self.backs_off.is_some() || (self.has_one_name && !self.is_scheduled(case))
-    }
-
-    fn is_scheduled(&self, case: &Case<'_>) -> bool {
-        let times = || self.lives.iter().map(|life| life.at());
-        let (Some(first), Some(last)) = (times().min(), times().max()) else {
-            return false;
-        };
-        let gaps = self.lives.len().saturating_sub(1).max(1) as f64;
-        let apart = last.since(first).as_secs_f64() / gaps;
-        self.n_failed == 0 && apart >= 0.9 * case.limit(&SHORT_SECONDS)
-    }
-
-    fn finding(&self, case: &Case<'_>, askers: &Askers<'_>, births: &Births<'_>) -> Finding {
+    fn finding(
+        &self,
+        case: &Case<'_>,
+        requesters: &Requesters<'_>,
+        creations: &Creations<'_>,
+    ) -> Finding {
         let subject = Subject::new(SubjectKind::Image, self.image);
         let n = self.lives.len();
         let first = self.lives.first().map_or(case.now(), |life| life.at());
         let span = figures::time(case.now().since(first));
         let lived = median(self.lives.iter().filter_map(|life| life.lived).collect());
         let mut touched = vec![subject.clone()];
-        if let Some((asker, _)) = askers.of_containers(Some(self.image), &self.lives) {
+        if let Some((asker, _)) = requesters.of_containers(Some(self.image), &self.lives) {
             touched.push(asker);
         }
         let ids: BTreeSet<&str> = self.lives.iter().map(|life| life.id).collect();
-        touched.extend(patterns(births, &ids));
+        touched.extend(patterns(creations, &ids));
         touched.sort();
         touched.dedup();
         Finding {
@@ -313,12 +213,36 @@ impl<'a> Short<'a> {
     }
 }
 
+/// What to do about a pod, and where it says why.
+fn remedies_of_pod(life: &ContainerRun<'_>) -> Vec<Remedy> {
+    let Some((namespace, pod)) = life.pod.as_deref().and_then(|pod| pod.split_once('/')) else {
+        return Vec::new();
+    };
+    let [namespace, pod, name] = [namespace, pod, in_pod(life)].map(shell_word);
+    vec![
+        Remedy::advice(
+            RemedyKind::Stop,
+            format!("mend {}, or remove what the pod belongs to", of_pod(life)),
+        ),
+        Remedy::command(
+            RemedyKind::Look,
+            "see why it ends",
+            format!("kubectl -n {namespace} logs {pod} -c {name} --previous"),
+        ),
+        Remedy::command(
+            RemedyKind::Look,
+            "see what it belongs to",
+            format!("kubectl -n {namespace} describe pod {pod}"),
+        ),
+    ]
+}
+
 /// Patterns of the cgroups of these containers.
-fn patterns(births: &Births<'_>, ids: &BTreeSet<&str>) -> BTreeSet<Subject> {
-    let is_one = |birth: &&Birth<'_>| birth.container.is_some_and(|id| ids.contains(id));
-    let patterns = births.births.iter().filter(is_one);
+fn patterns(creations: &Creations<'_>, ids: &BTreeSet<&str>) -> BTreeSet<Subject> {
+    let is_one = |creation: &&Creation<'_>| creation.container.is_some_and(|id| ids.contains(id));
+    let patterns = creations.creations.iter().filter(is_one);
     patterns
-        .map(|birth| Subject::new(SubjectKind::Cgroup, birth.pattern.as_str()))
+        .map(|creation| Subject::new(SubjectKind::Cgroup, creation.pattern.as_str()))
         .collect()
 }
 
@@ -334,6 +258,7 @@ mod tests {
     use sexton_model::record::Sink;
 
     use super::*;
+    use crate::testing;
     use crate::testing::{Watch, at, lives};
 
     fn check(every: u64, n: u64, seconds: u64, code: &str, name: &str, expected: usize) {
@@ -374,9 +299,19 @@ mod tests {
             let subject = Subject::new(SubjectKind::Container, "worker");
             let start = 1_002 + 2 * i;
             let started = details(("pid", "7"));
-            out.event(at(start), &subject, &fact::CONTAINER_STARTED, started);
+            out.event(
+                at(start),
+                &subject,
+                &fact::CONTAINER_STARTED,
+                testing::read(started),
+            );
             let ended = details(("exit_code", "1"));
-            out.event(at(start + 1), &subject, &fact::CONTAINER_EXITED, ended);
+            out.event(
+                at(start + 1),
+                &subject,
+                &fact::CONTAINER_EXITED,
+                testing::read(ended),
+            );
         }
         watch.add(out);
         watch.judge(&RULE).findings.remove(0)

@@ -11,19 +11,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sexton_model::fact::Unit;
-use sexton_model::fact::container::CONTAINER_EXITED;
-use sexton_model::fact::exit::PROCESS_FAILED;
+use sexton_model::fact::Measure;
+use sexton_model::fact::container::{CONTAINER_EXITED, ContainerExited, OutOfMemory};
+use sexton_model::fact::exit::{PROCESS_FAILED, ProcessExit};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
-use sexton_model::record::Record;
+use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{count, time, times};
-use crate::nic::troubles;
+use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule, Threshold};
-use crate::span::{self, earlier};
+use crate::words::figures::{count, time, times};
 
 const CODE: &str = "JOB001";
 
@@ -44,7 +43,7 @@ static WITHIN: Threshold = Threshold {
     name: "within",
     default: 30.0,
     range: (1.0, 600.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "what ends badly so soon after a device was reset counts; Ray calls a node dead after 5 \
           health checks that fail, 3 s apart (ray_config_def.h), and workers end after that",
 };
@@ -68,7 +67,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     if !case.heard("exits") && !case.heard("containers") {
         return out.not_judged(CODE, case.why_silent("exits"));
     }
-    let troubles = troubles(case);
+    let troubles = case.nic_troubles();
     if troubles.is_empty() && !case.heard("klog") {
         return out.not_judged(CODE, case.why_silent("klog"));
     }
@@ -114,33 +113,28 @@ fn failed_before(
 
 /// What ended badly of containers, pods and Ray, not for want of memory.
 fn failures<'a>(case: &Case<'a>) -> Vec<Failure<'a>> {
-    let processes = case
-        .of(&PROCESS_FAILED)
-        .iter()
-        .filter_map(|record| process(record));
-    let containers = case
-        .of(&CONTAINER_EXITED)
-        .iter()
-        .filter_map(|record| container(record));
+    let processes = case.events(&PROCESS_FAILED).filter_map(process);
+    let containers = case.events(&CONTAINER_EXITED).filter_map(container);
     let mut all: Vec<Failure<'a>> = processes.chain(containers).collect();
     all.sort_by(|a, b| (a.at, &a.subject, &a.how).cmp(&(b.at, &b.subject, &b.how)));
     all
 }
 
-fn process(record: &Record) -> Option<Failure<'_>> {
-    let is_ray = record.detail("role") == Some("ray");
-    let container = record.detail("container");
-    if (!is_ray && container.is_none()) || record.detail("oom").is_some_and(|oom| oom != "no") {
+fn process<'a>(event: Event<'a, ProcessExit>) -> Option<Failure<'a>> {
+    let says = event.says;
+    let is_ray = says.role.as_deref() == Some("ray");
+    let container = says.container.as_deref();
+    if (!is_ray && container.is_none()) || says.oom == Some(true) {
         return None;
     }
-    let comm = record.detail("comm").unwrap_or("a process");
-    let how = match (record.detail("signal"), record.detail("exit_code")) {
+    let comm = says.comm.as_deref().unwrap_or("a process");
+    let how = match (says.signal, says.exit_code) {
         (Some(signal), _) => format!("signal {signal}"),
         (_, Some(code)) => format!("exit code {code}"),
         _ => "badly".into(),
     };
     Some(Failure {
-        at: record.at,
+        at: event.at,
         subject: match container {
             Some(id) => Subject::new(SubjectKind::Container, id),
             None => Subject::new(SubjectKind::Task, comm),
@@ -148,20 +142,21 @@ fn process(record: &Record) -> Option<Failure<'_>> {
         sort: comm,
         name: comm,
         how,
-        unit: record.detail("unit"),
+        unit: says.unit.as_deref(),
     })
 }
 
-fn container(record: &Record) -> Option<Failure<'_>> {
-    let code = record.detail("exit_code").filter(|code| *code != "0")?;
-    if record.detail("oom") == Some("yes") {
+fn container<'a>(event: Event<'a, ContainerExited>) -> Option<Failure<'a>> {
+    let says = event.says;
+    let code = says.exit_code.filter(|code| *code != 0)?;
+    if says.oom == Some(OutOfMemory::Yes) {
         return None;
     }
-    let name = record.detail("name").unwrap_or(&record.subject.name);
+    let name = says.name.as_deref().unwrap_or(&event.subject.name);
     Some(Failure {
-        at: record.at,
-        subject: record.subject.clone(),
-        sort: record.detail("image").unwrap_or(name),
+        at: event.at,
+        subject: event.subject.clone(),
+        sort: says.image.as_deref().unwrap_or(name),
         name,
         how: format!("exit code {code}"),
         unit: None,

@@ -13,10 +13,10 @@ use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, Reme
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{before, count, times};
-use crate::klog::{self, Line};
+use crate::evidence::kernel_log::{self, Line};
+use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule};
-use crate::span::{self, earlier};
+use crate::words::figures::{before, count, times};
 
 const CODE: &str = "KRN001";
 
@@ -72,7 +72,7 @@ const MAX_FINDINGS: usize = 16;
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let classes: Vec<&str> = COMPLAINTS.iter().map(|(class, ..)| *class).collect();
     let mut by_place: BTreeMap<Subject, Vec<Line<'_>>> = BTreeMap::new();
-    for line in klog::lines(case, &classes) {
+    for line in kernel_log::lines(case, &classes) {
         by_place
             .entry(line.subject().clone())
             .or_default()
@@ -109,9 +109,9 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
         .copied()
         .max_by_key(|line| (complaint(*line).0, line.at()));
     let (severity, words, _) = gravest.map_or((Severity::Note, "something", 0), complaint);
-    let confidence = klog::trust(lines);
+    let confidence = kernel_log::trust(lines);
     let who = gravest
-        .and_then(|line| line.detail("comm"))
+        .and_then(|line| line.says().comm.as_deref())
         .map_or(String::new(), |comm| format!(" ({comm})"));
     let mut touched = vec![place.clone()];
     for line in lines {
@@ -166,12 +166,15 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
 
 /// The task that a line names.
 fn task(line: Line<'_>) -> Option<Subject> {
-    Some(Subject::new(SubjectKind::Task, line.detail("comm")?))
+    Some(Subject::new(
+        SubjectKind::Task,
+        line.says().comm.as_deref()?,
+    ))
 }
 
 fn episode(line: Line<'_>) -> Episode {
     let seconds = ["stuck_seconds", "blocked_seconds", "seconds"];
-    let seconds = seconds.into_iter().find_map(|key| line.number(key));
+    let seconds = seconds.into_iter().find_map(|key| line.captured(key));
     let seconds = seconds.unwrap_or(complaint(line).2);
     let places = [line.core(), line.process(), task(line)];
     Episode {

@@ -12,19 +12,18 @@
 
 mod forecast;
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
-use crate::askers::{Asked, Askers};
-use crate::births::Births;
 use crate::case::Case;
-use crate::figures;
-use crate::origins::{self, Origin};
-use crate::pile::{self, Course};
+use crate::evidence::growth::{self, Course, FLOOR, GROWING_FLOOR, LEAST_PER_HOUR, is_pile};
+use crate::evidence::origins::Origin;
+use crate::evidence::requesters::Requested;
 use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures;
 
 const CODE: &str = "MCG001";
 
@@ -40,42 +39,12 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-pub(super) static FLOOR: Threshold = Threshold {
-    rule: CODE,
-    name: "floor",
-    default: 1_000.0,
-    range: (1.0, 1e9),
-    unit: Unit::Count,
-    why: "so many dying cgroups of one kind are a pile, growing or not; the gate that the founding \
-          incident's engineers put into their pipeline",
-};
-
-pub(super) static GROWING_FLOOR: Threshold = Threshold {
-    rule: CODE,
-    name: "growing_floor",
-    default: 30.0,
-    range: (1.0, 1e9),
-    unit: Unit::Count,
-    why: "fewer dying cgroups of one kind are ordinary even while they become more; twice what a \
-          boot of systemd alone was measured to leave (16)",
-};
-
-static LEAST_PER_HOUR: Threshold = Threshold {
-    rule: CODE,
-    name: "least_per_hour",
-    default: 60.0,
-    range: (0.01, 1e9),
-    unit: Unit::Count,
-    why: "slower growth takes weeks to matter, and is found by its pile then; the slowest loop of \
-          the founding incident made 144 an hour",
-};
-
 static SERIOUS_BYTES: Threshold = Threshold {
     rule: CODE,
     name: "serious_bytes",
     default: 1_073_741_824.0,
     range: (1e6, 1e15),
-    unit: Unit::Bytes,
+    unit: Measure::Bytes,
     why: "kernel memory of dead structures that hurts by itself: 1 GiB is 50,000 of them on two \
           CPUs, 3,500 on 96 CPUs and two nodes",
 };
@@ -88,44 +57,31 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             "live and dying memory cgroups could not be told apart",
         );
     };
-    let origins = origins::all(case);
+    let origins = case.origins();
     if origins.is_empty() {
         if dying >= case.limit(&FLOOR) {
             out.found(nameless(case, dying));
         }
         return;
     }
-    let births = Births::of(case);
-    let asked = Askers::new(case, &origins).of_births(&births);
-    for origin in &origins {
-        let course = pile::course(origin);
+    for origin in origins {
+        let course = growth::course(origin);
         if !is_pile(case, origin, course) {
             continue;
         }
-        out.found(finding(case, origin, course, &asked));
+        out.found(finding(case, origin, course, case.requested()));
         if let Some(trend) = course.trend() {
             out.forecast(forecast::of(case, origin, trend));
         }
     }
 }
 
-/// Whether dying ones of a kind pile up.
-pub(super) fn is_pile(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> bool {
-    let dying = origin.dying as f64;
-    let per_hour = course
-        .trend()
-        .map_or(0.0, |trend| trend.per_second * 3600.0);
-    match course {
-        Course::Drains => false,
-        _ if dying >= case.limit(&FLOOR) => true,
-        Course::Stands => false,
-        Course::Grows(_) | Course::HasGrown(_) => {
-            dying >= case.limit(&GROWING_FLOOR) && per_hour >= case.limit(&LEAST_PER_HOUR)
-        }
-    }
-}
-
-fn finding(case: &Case<'_>, origin: &Origin<'_>, course: Course, asked: &[Asked<'_>]) -> Finding {
+fn finding(
+    case: &Case<'_>,
+    origin: &Origin<'_>,
+    course: Course,
+    asked: &[Requested<'_>],
+) -> Finding {
     let dying = figures::count(origin.dying);
     let place = &origin.subject.name;
     let per_hour = course.trend().map(|trend| trend.per_second * 3600.0);
@@ -153,10 +109,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>, course: Course, asked: &[Asked<
             .image
             .map(|image| Subject::new(SubjectKind::Image, image)),
     );
-    for one in asked
-        .iter()
-        .filter(|one| one.patterns().contains(origin.pattern.as_str()))
-    {
+    for one in asked.iter().filter(|one| one.has(&origin.pattern)) {
         touched.push(one.subject.clone());
         touched.extend(
             one.images
@@ -177,7 +130,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>, course: Course, asked: &[Asked<
         confidence: Confidence::CERTAIN,
         title,
         figure: format!("{dying} dying"),
-        since: pile::since(origin),
+        since: growth::since(origin),
         evidence: evidence(case, origin, course),
         remedies: remedies(origin),
         touched,
@@ -239,7 +192,7 @@ fn growth(origin: &Origin<'_>, course: Course) -> Evidence {
             ),
         )
         .value(trend.per_second * 3600.0),
-        Course::Stands if n < crate::trend::LEAST_POINTS => {
+        Course::Stands if n < crate::evidence::trend::LEAST_POINTS => {
             let text = format!("whether it grows: {n} censuses and no ages are too few to tell");
             Evidence::missing("memcg: census", text)
         }
@@ -278,7 +231,7 @@ fn pins(origin: &Origin<'_>) -> Vec<Evidence> {
             format!("pinned by {}", held.join(", ")),
         ));
     }
-    for pin in &origin.pins {
+    for pin in origin.pins {
         let text = format!(
             "{} ({}) pins {} of them",
             pin.path,
@@ -341,7 +294,7 @@ fn bytes(bytes: f64) -> String {
 fn nameless(case: &Case<'_>, dying: f64) -> Finding {
     let node = Subject::node();
     let points: Vec<_> = case.samples(&fact::MEMCG_DYING, &node).collect();
-    let trend = crate::trend::Trend::of(&points).filter(|trend| trend.least() > 0.0);
+    let trend = crate::evidence::trend::Trend::of(&points).filter(|trend| trend.least() > 0.0);
     let grows = trend.map_or(String::new(), |trend| {
         format!(", {:.0} more an hour", trend.per_second * 3600.0)
     });

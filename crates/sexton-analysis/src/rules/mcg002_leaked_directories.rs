@@ -9,15 +9,15 @@
 //! `cgroup.procs` is empty.
 //! Next: whoever makes them should remove them; empty ones can be removed by `rmdir`.
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures;
-use crate::origins::{self, Origin};
+use crate::evidence::origins::Origin;
 use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures;
 
 const CODE: &str = "MCG002";
 
@@ -38,7 +38,7 @@ static FLOOR: Threshold = Threshold {
     name: "floor",
     default: 110.0,
     range: (1.0, 65_535.0),
-    unit: Unit::Count,
+    unit: Measure::Count,
     why: "fewer forgotten directories alike may be in order: kubelet runs up to 110 pods on a node \
           (maxPods) and keeps what of them has ended for a while. The census calls none forgotten \
           that is younger than an hour, in use, or one of fewer than ten alike",
@@ -49,7 +49,7 @@ static MANY: Threshold = Threshold {
     name: "many",
     default: 1_000.0,
     range: (1.0, 65_535.0),
-    unit: Unit::Count,
+    unit: Measure::Count,
     why: "so many cost as much as the dying ones that MCG001 is about; the kernel has 65,535 ids \
           for live ones (MEM_CGROUP_ID_MAX)",
 };
@@ -61,9 +61,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             "the way the census was taken does not show empty directories",
         );
     }
-    for origin in origins::all(case) {
+    for origin in case.origins() {
         if origin.leaked as f64 >= case.limit(&FLOOR) {
-            out.found(finding(case, &origin));
+            out.found(finding(case, origin));
         }
     }
 }
@@ -124,6 +124,7 @@ mod tests {
     use sexton_model::record::Sink;
 
     use super::*;
+    use crate::testing;
     use crate::testing::{Watch, at};
 
     fn check(leaked: Option<u64>, expected: (usize, usize)) {
@@ -136,7 +137,12 @@ mod tests {
                 ("live".into(), "3000".into()),
                 ("leaked".into(), n.to_string()),
             ];
-            out.event(at(100), &subject, &fact::MEMCG_ORIGIN, details);
+            out.event(
+                at(100),
+                &subject,
+                &fact::MEMCG_ORIGIN,
+                testing::read(details),
+            );
         }
         watch.add(out);
         let findings = watch.judge(&RULE);

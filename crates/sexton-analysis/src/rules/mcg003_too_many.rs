@@ -7,7 +7,7 @@
 //! directories of the memory hierarchy.
 //! Next: `sexton zombies`, which says whose they are.
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE};
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::Subject;
@@ -34,7 +34,7 @@ static MOST: Threshold = Threshold {
     name: "most",
     default: 1_000.0,
     range: (1.0, 1e9),
-    unit: Unit::Count,
+    unit: Measure::Count,
     why: "more memory cgroups than this are looked at; the gate that the founding incident's \
           engineers put into their pipeline",
 };
@@ -44,7 +44,7 @@ static MOST_PER_LIVE: Threshold = Threshold {
     name: "most_per_live",
     default: 4.0,
     range: (1.0, 1e6),
-    unit: Unit::Ratio,
+    unit: Measure::Ratio,
     why: "more than so many for each live one cannot be use; the founding incident had 286",
 };
 

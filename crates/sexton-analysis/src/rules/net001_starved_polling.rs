@@ -12,19 +12,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sexton_model::fact::Unit;
-use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED};
-use sexton_model::fact::nic::NIC_INTERRUPT;
+use sexton_model::fact::Measure;
+use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED, NapiDelay};
+use sexton_model::fact::nic::{NIC_INTERRUPT, NicInterrupt};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
-use sexton_model::record::Record;
+use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{time, time_ns, times};
+use crate::evidence::kernel_walks;
+use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule, Threshold};
-use crate::span::{self, earlier};
-use crate::walks;
+use crate::words::figures::{time, time_ns, times};
 
 const CODE: &str = "NET001";
 
@@ -45,7 +45,7 @@ static WAIT: Threshold = Threshold {
     name: "wait",
     default: 0.5,
     range: (0.5, 60.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "polling that waits so long is starved: a tenth of the 5 s after which drivers reset \
           their device, and far above what a busy core takes (20 ms); the sensor tells none \
           that is shorter",
@@ -56,7 +56,7 @@ static LONG_WAIT: Threshold = Threshold {
     name: "long_wait",
     default: 3.0,
     range: (0.5, 60.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "polling that waits so long is about to cost a reset: the transmit watchdog of ena and \
           of the network stack is 5 s, its keep-alive 6 s",
 };
@@ -109,9 +109,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 /// Every wait once: what was told when it grew long and again when it had ended.
 fn waits(case: &Case<'_>) -> Vec<Wait> {
     let mut waits: BTreeMap<(Subject, String, Moment), Wait> = BTreeMap::new();
-    let told = [&NAPI_STARVED, &NAPI_SERVED];
-    for record in told.into_iter().flat_map(|fact| case.of(fact)) {
-        let Some(wait) = wait_of(record) else {
+    let told = case.events(&NAPI_STARVED).chain(case.events(&NAPI_SERVED));
+    for event in told {
+        let Some(wait) = wait_of(event) else {
             continue;
         };
         let key = (wait.core.clone(), wait.what.clone(), wait.since);
@@ -123,24 +123,23 @@ fn waits(case: &Case<'_>) -> Vec<Wait> {
     waits.into_values().collect()
 }
 
-fn wait_of(record: &Record) -> Option<Wait> {
-    let waited: u64 = record.detail("waited_ns")?.parse().ok()?;
-    let holder = record.detail("holder_pid").filter(|pid| *pid != "0");
+fn wait_of(event: Event<'_, NapiDelay>) -> Option<Wait> {
+    let says = event.says;
+    let waited = Duration::from_nanos(says.waited_ns?);
+    let holder = says.holder_pid.filter(|pid| *pid != 0);
     Some(Wait {
-        what: record
-            .detail("what")
-            .unwrap_or("network polling")
-            .to_owned(),
-        core: record.subject.clone(),
-        since: earlier(record.at, Duration::from_nanos(waited)),
-        until: record.at,
+        what: says.what.as_deref().unwrap_or("network polling").to_owned(),
+        core: event.subject.clone(),
+        since: earlier(event.at, waited),
+        until: event.at,
         holder: holder.map(|pid| Holder {
-            pid: pid.to_owned(),
-            comm: record
-                .detail("holder_comm")
+            pid: pid.to_string(),
+            comm: says
+                .holder_comm
+                .as_deref()
                 .unwrap_or("a process")
                 .to_owned(),
-            place: record.detail("stack").map(walks::telling),
+            place: kernel_walks::telling(&says.stack),
         }),
     })
 }
@@ -268,23 +267,21 @@ fn interrupts_of(case: &Case<'_>, core: &Subject) -> Vec<(Subject, Option<Subjec
     let Ok(cpu) = core.name.parse::<u32>() else {
         return Vec::new();
     };
-    let mut latest: BTreeMap<(&Subject, &str), &Record> = BTreeMap::new();
-    for record in case.of(&NIC_INTERRUPT) {
-        latest.insert(
-            (&record.subject, record.detail("irq").unwrap_or("")),
-            record,
-        );
+    let mut latest: BTreeMap<(&Subject, u32), &NicInterrupt> = BTreeMap::new();
+    for event in case.events(&NIC_INTERRUPT) {
+        latest.insert((event.subject, event.says.irq), event.says);
     }
-    let goes_here = |record: &&Record| {
-        let cpus = record
-            .detail("effective_cpus")
-            .or(record.detail("allowed_cpus"));
+    let goes_here = |interrupt: &NicInterrupt| {
+        let cpus = interrupt.effective_cpus.as_ref();
+        let cpus = cpus.or(interrupt.allowed_cpus.as_ref());
         cpus.is_some_and(|cpus| has_cpu(cpus, cpu))
     };
-    let here = latest.into_iter().filter(|(_, record)| goes_here(record));
-    here.filter_map(|((device, irq), record)| {
-        let name = record.detail("name").unwrap_or(irq);
-        let queue = match queue_of(name, device) {
+    let here = latest
+        .into_iter()
+        .filter(|(_, interrupt)| goes_here(interrupt));
+    here.filter_map(|((device, irq), interrupt)| {
+        let name = interrupt.name.clone().unwrap_or_else(|| irq.to_string());
+        let queue = match queue_of(&name, device) {
             Interrupt::OfQueue(queue) => Some(queue),
             Interrupt::OfDevice => None,
             Interrupt::Other => return None,

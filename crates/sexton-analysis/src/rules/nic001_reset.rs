@@ -14,11 +14,11 @@ use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::figures::{self, before, count};
-use crate::klog::{self, Line};
-use crate::nic::{Growth, Trouble, queue_of, stuck_for, troubles};
+use crate::evidence::kernel_log::{self, Line};
+use crate::evidence::nic_troubles::{Growth, Trouble, queue_of, stuck_for};
+use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule};
-use crate::span::{self, earlier};
+use crate::words::figures::{self, before, count};
 
 const CODE: &str = "NIC001";
 
@@ -38,12 +38,12 @@ pub(super) static RULE: Rule = Rule {
 const MAX_SHOWN: usize = 4;
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    let troubles = troubles(case);
+    let troubles = case.nic_troubles();
     if !case.heard("klog") && troubles.is_empty() {
         // Several drivers tell of a reset in the log only.
         return out.not_judged(CODE, case.why_silent("klog"));
     }
-    for (device, trouble) in &troubles {
+    for (device, trouble) in troubles {
         out.found(finding(case, device, trouble));
     }
 }
@@ -123,7 +123,7 @@ fn n_times(trouble: &Trouble<'_>) -> usize {
 }
 
 fn confidence(trouble: &Trouble<'_>) -> Confidence {
-    let of_lines = (!trouble.lines.is_empty()).then(|| klog::trust(&trouble.lines));
+    let of_lines = (!trouble.lines.is_empty()).then(|| kernel_log::trust(&trouble.lines));
     let of_growths = (!trouble.growths.is_empty()).then_some(Confidence::CERTAIN);
     let of_standing = (!trouble.standing.is_empty()).then_some(Confidence::POSSIBLE);
     let all = [of_lines, of_growths, of_standing];

@@ -9,28 +9,23 @@
 //! Next: `systemctl status UNIT` for why it ends; UNIT005 and UNIT006 for what its settings
 //! say.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sexton_model::fact::Unit;
-use sexton_model::fact::unit as fact;
+use sexton_model::fact::unit::{self as fact, UnitStopped};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
-use sexton_model::moment::Moment;
-use sexton_model::record::Record;
+use sexton_model::record::Event;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
-use crate::figures;
-use crate::rule::{Findings, Rule, Threshold};
-use crate::trend::growth;
-use crate::unit_name::{self, journal};
+use crate::evidence::restart_loops::{
+    LEAST_HISTORY, LEAST_PER_HOUR, LEAST_RESTARTS, Loop, watched,
+};
+use crate::rule::{Findings, Rule};
+use crate::words::figures;
+use crate::words::unit_name::{self, journal};
 
 const CODE: &str = "UNIT001";
-const HOUR: f64 = 3600.0;
-
-/// A socket or path that starts a unit does its work; so many times as often as restarts it
-/// must do so to be called a loop.
-const TRIGGERED_TIMES: f64 = 3.0;
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
@@ -44,179 +39,22 @@ pub(super) static RULE: Rule = Rule {
     judge,
 };
 
-static LEAST_RESTARTS: Threshold = Threshold {
-    rule: CODE,
-    name: "least_restarts",
-    default: 2.0,
-    range: (1.0, 1e6),
-    unit: Unit::Count,
-    why: "so many automatic restarts in the window are a loop: one mends a crash. The founding \
-          unit, with Debian's RestartSec=10s, was restarted each 11 s: 2 or 3 times in half a \
-          minute",
-};
-
-static LEAST_HISTORY: Threshold = Threshold {
-    rule: CODE,
-    name: "least_history",
-    default: 10.0,
-    range: (1.0, 1e9),
-    unit: Unit::Count,
-    why: "so many restarts that systemd has counted are a loop, if they also come often enough; \
-          twice what its default start limit lets pass (DefaultStartLimitBurst=5)",
-};
-
-static LEAST_PER_HOUR: Threshold = Threshold {
-    rule: CODE,
-    name: "least_per_hour",
-    default: 1.0,
-    range: (0.001, 1e6),
-    unit: Unit::Count,
-    why: "fewer restarts an hour are no loop. A run that appends to a log leaves 1.07 dying \
-          cgroups (measured), so one an hour takes 39 days to the 1,000 of the founding \
-          incident's gate, and that node was up for weeks",
-};
-
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    let mut units: BTreeSet<&Subject> = BTreeSet::new();
-    for fact in [&fact::UNIT_RESTARTS, &fact::UNIT_STARTED] {
-        units.extend(case.of(fact).iter().map(|record| &record.subject));
-    }
-    let restarts = case.by_subject(&fact::UNIT_RESTARTS);
-    let starts = case.by_subject(&fact::UNIT_STARTED);
-    let stops = case.by_subject(&fact::UNIT_STOPPED);
-    let of = |map: &BTreeMap<&Subject, Vec<_>>, unit| map.get(unit).cloned().unwrap_or_default();
+    let mut restarts = case.by_subject(&fact::UNIT_RESTARTS);
+    let mut starts = case.events_by_subject(&fact::UNIT_STARTED);
+    let mut stops = case.events_by_subject(&fact::UNIT_STOPPED);
+    let units: BTreeSet<&Subject> = restarts.keys().chain(starts.keys()).copied().collect();
     for unit in units {
-        let loops = Loop::of(case, unit, of(&restarts, unit), of(&starts, unit));
+        let counts = restarts.remove(unit).unwrap_or_default();
+        let loops = Loop::of(case, unit, counts, starts.remove(unit).unwrap_or_default());
         if loops.is_one(case) {
-            out.found(loops.finding(case, &of(&stops, unit)));
+            out.found(loops.finding(case, &stops.remove(unit).unwrap_or_default()));
         }
     }
 }
 
-/// Whether systemd itself tells of a loop of this unit.
-pub(super) fn is_loop(case: &Case<'_>, unit: &Subject) -> bool {
-    let of = |fact| case.by_subject(fact).remove(unit).unwrap_or_default();
-    let counts = of(&fact::UNIT_RESTARTS);
-    Loop::of(case, unit, counts, of(&fact::UNIT_STARTED)).is_one(case)
-}
-
-/// How long sexton watched.
-fn watched(case: &Case<'_>) -> Duration {
-    case.window()
-        .map_or(Duration::ZERO, |window| window.end().since(*window.start()))
-}
-
-/// The state in which a unit was first seen.
-struct State {
-    is_waiting: bool,
-    is_running: bool,
-    since: Option<Moment>,
-}
-
-impl State {
-    fn of(case: &Case<'_>, unit: &Subject) -> Option<Self> {
-        let mut seen = case.of(&fact::UNIT_SEEN).iter();
-        let record = seen.rfind(|record| record.subject == *unit)?;
-        let since = record.detail("state_monotonic_ns");
-        Some(Self {
-            is_waiting: record.detail("sub") == Some("auto-restart"),
-            is_running: record.detail("sub") == Some("running"),
-            since: since.and_then(|ns| ns.parse().ok()).map(Moment::from_ns),
-        })
-    }
-
-    /// A unit that runs for three times as long as its restarts were apart has recovered.
-    fn is_over(&self, case: &Case<'_>, per_hour: f64) -> bool {
-        let apart = Duration::from_secs_f64(HOUR / per_hour.max(1e-3));
-        let runs = self.since.map(|since| case.now().since(since));
-        self.is_running && runs.is_some_and(|runs| runs > apart * 3)
-    }
-}
-
-/// What is known of the restarts of a unit.
-struct Loop<'a> {
-    unit: &'a Subject,
-    /// systemd's count at the end, restarts in the window by it, and by starts seen.
-    total: f64,
-    grown: f64,
-    restarted: f64,
-    /// Starts that a socket or path caused, and which.
-    triggered: Vec<&'a Record>,
-    times: Vec<Moment>,
-    /// Restarts an hour since boot, at least, and in the window.
-    per_hour: f64,
-    per_hour_now: f64,
-    /// It waited for its next restart when it was first seen.
-    is_waiting: bool,
-    /// It runs for longer than its restarts were apart.
-    is_over: bool,
-}
-
-impl<'a> Loop<'a> {
-    fn of(
-        case: &Case<'_>,
-        unit: &'a Subject,
-        counts: Vec<&'a Record>,
-        starts: Vec<&'a Record>,
-    ) -> Self {
-        let counted = counts.iter().filter_map(|record| record.value());
-        let n = |record: &&Record| {
-            record
-                .detail("n")
-                .and_then(|n| n.parse().ok())
-                .unwrap_or(1.0)
-        };
-        let is_restart = |record: &&&Record| record.detail("by") == Some("restart");
-        let trigger = |record: &Record| record.detail("triggered_by").map(str::to_owned);
-        let total = counted.clone().next_back().unwrap_or(0.0);
-        let uptime = case.now().as_ns() as f64 / 1e9;
-        let grown = growth(counted);
-        let restarted = starts.iter().filter(is_restart).map(n).sum();
-        let watched = watched(case).as_secs_f64();
-        let in_window = grown.max(restarted);
-        let per_hour = total / (uptime / HOUR).max(1.0 / 60.0);
-        let seen = State::of(case, unit);
-        Self {
-            unit,
-            total,
-            grown,
-            restarted,
-            // A timer starts what it should.
-            triggered: starts
-                .iter()
-                .filter(|record| !is_restart(record))
-                .filter(|record| trigger(record).is_some_and(|by| !by.contains(".timer")))
-                .copied()
-                .collect(),
-            times: starts.iter().map(|record| record.at).collect(),
-            per_hour,
-            per_hour_now: in_window / (watched / HOUR).max(1.0 / HOUR),
-            is_waiting: seen.as_ref().is_some_and(|seen| seen.is_waiting),
-            is_over: in_window == 0.0 && seen.is_some_and(|seen| seen.is_over(case, per_hour)),
-        }
-    }
-
-    /// Restarts in the window, by whichever count saw more.
-    fn in_window(&self) -> f64 {
-        self.grown.max(self.restarted)
-    }
-
-    fn is_one(&self, case: &Case<'_>) -> bool {
-        let least = case.limit(&LEAST_PER_HOUR);
-        let is_now = self.in_window() >= case.limit(&LEAST_RESTARTS) && self.per_hour_now >= least;
-        let is_often = self.per_hour >= least && !self.is_over || self.is_waiting;
-        let was = self.total >= case.limit(&LEAST_HISTORY) && is_often;
-        let n_triggered = self.triggered.len() as f64;
-        let is_triggered = n_triggered >= TRIGGERED_TIMES * case.limit(&LEAST_RESTARTS)
-            && n_triggered / (watched(case).as_secs_f64() / HOUR) >= least;
-        is_now || was || is_triggered
-    }
-
-    fn is_only_triggered(&self) -> bool {
-        self.in_window() == 0.0 && self.total == 0.0
-    }
-
-    fn finding(&self, case: &Case<'_>, stops: &[&Record]) -> Finding {
+impl Loop<'_> {
+    fn finding(&self, case: &Case<'_>, stops: &[Event<'_, UnitStopped>]) -> Finding {
         let name = &self.unit.name;
         let watched = watched(case);
         let n = self.in_window().max(self.triggered.len() as f64);
@@ -293,13 +131,6 @@ impl<'a> Loop<'a> {
         evidence
     }
 
-    /// The sockets and paths that start it, as systemd lists them.
-    fn triggers(&self) -> Vec<&'a str> {
-        let first = self.triggered.first();
-        let by = first.and_then(|record| record.detail("triggered_by"));
-        by.unwrap_or_default().split_whitespace().collect()
-    }
-
     fn episodes(&self) -> Vec<Episode> {
         let (Some(first), Some(last)) = (self.times.first(), self.times.last()) else {
             return Vec::new();
@@ -313,23 +144,25 @@ impl<'a> Loop<'a> {
 }
 
 /// How its runs ended: the last of which that is known.
-fn last_end(stops: &[&Record]) -> Option<Evidence> {
-    let is_told = |stop: &&&Record| stop.detail("exit_status").is_some();
+fn last_end(stops: &[Event<'_, UnitStopped>]) -> Option<Evidence> {
+    let is_told = |stop: &&Event<'_, UnitStopped>| stop.says.exit_status.is_some();
     let last = stops.iter().rev().find(is_told).or(stops.last())?;
-    let lifetime = last.detail("lifetime_ns").and_then(|ns| ns.parse().ok());
-    let lived = lifetime.map_or(String::new(), |ns| {
+    let says = last.says;
+    let (code, status) = (says.exit_code.as_deref(), says.exit_status.as_deref());
+    let lived = says.lifetime_ns.map_or(String::new(), |ns| {
         format!(" after {}", figures::time(Duration::from_nanos(ns)))
     });
-    let how = match (last.detail("exit_code"), last.detail("exit_status")) {
+    let how = match (code, status) {
         (Some("exited"), Some(status)) => Some(format!("it exited with {status}")),
         (Some(how), Some(signal)) => Some(format!("it was {how} by signal {signal}")),
         _ => None,
     };
     // systemd tells of a success where a status counts as one, or once the next run began:
     // of an end with another status that says nothing.
-    let is_clean = last.detail("exit_status") == Some("0");
-    let result = last
-        .detail("result")
+    let is_clean = status == Some("0");
+    let result = says
+        .result
+        .as_deref()
         .filter(|result| *result != "unseen" && (*result != "success" || is_clean));
     let result = result.map(|result| format!("systemd's result is {result}"));
     let told: Vec<String> = how.into_iter().chain(result).collect();

@@ -21,20 +21,18 @@ mod suspect;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sexton_model::fact::Unit;
+use sexton_model::fact::Measure;
 use sexton_model::subject::{Subject, SubjectKind};
 
-use crate::askers::{Asked, Askers, is_start_of_unit};
-use crate::births::{Birth, Births};
 use crate::case::Case;
-use crate::known;
-use crate::lives;
-use crate::origins::{self, Origin};
-use crate::pile;
+use crate::evidence::container_runs;
+use crate::evidence::creations::Creations;
+use crate::evidence::growth;
+use crate::evidence::known;
+use crate::evidence::origins::Origin;
+use crate::evidence::requesters::{Requesters, is_start_of_unit};
+use crate::evidence::{restart_loops, short_runs};
 use crate::rule::{Findings, Rule, Threshold};
-use crate::rules::{
-    ctr001_short_lived as ctr001, mcg001_dying_pile_up as mcg001, unit001_restart_loop as unit001,
-};
 use suspect::Suspect;
 
 const CODE: &str = "UNIT002";
@@ -68,7 +66,7 @@ static LEAST_BIRTHS: Threshold = Threshold {
     name: "least_births",
     default: 5.0,
     range: (2.0, 1e9),
-    unit: Unit::Count,
+    unit: Measure::Count,
     why: "so many births in the window that lead to one maker are churn: more than a pod has \
           whose container kubelet restarts with its delays (10 s, 20 s: three containers and a \
           sandbox in half a minute). Slower loops are found by what they left before",
@@ -79,7 +77,7 @@ static LEAST_SECONDS: Threshold = Threshold {
     name: "least_seconds",
     default: 10.0,
     range: (1.0, 86_400.0),
-    unit: Unit::Seconds,
+    unit: Measure::Seconds,
     why: "births within less time than this are one burst of work; systemd counts starts over \
           as long (DefaultStartLimitIntervalSec=10s)",
 };
@@ -89,7 +87,7 @@ static LEAST_LEFT: Threshold = Threshold {
     name: "least_left",
     default: 6.0,
     range: (1.0, 1e9),
-    unit: Unit::Count,
+    unit: Measure::Count,
     why: "so many removed cgroups must still be held by the kernel for churn to be harmful: on a \
           kernel where nothing pins them (7.2) 0 to 5 were measured on their way at any moment",
 };
@@ -99,7 +97,7 @@ static LEAST_LEFT_RATIO: Threshold = Threshold {
     name: "least_left_ratio",
     default: 0.15,
     range: (0.0, 1.0),
-    unit: Unit::Ratio,
+    unit: Measure::Ratio,
     why: "of the removed this part must still be held; containers that touch nothing on the host \
           left 0.00 to 0.13 each when measured, one that appends 4 kB to a log 1.0, 200 bytes 0.2",
 };
@@ -117,18 +115,17 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         );
         return out.not_judged(CODE, because);
     }
-    let origins = origins::all(case);
-    let births = Births::of(case);
-    let askers = Askers::new(case, &origins);
+    let (origins, creations) = (case.origins(), case.creations());
+    let requesters = case.requesters();
     let mut suspects: BTreeMap<Subject, Suspect<'_>> = BTreeMap::new();
-    add_births(&askers, &births, &mut suspects);
-    add_lives(case, &askers, &mut suspects);
-    add_backlog(case, &origins, (&askers, &births), &mut suspects);
+    add_creations(case, &mut suspects);
+    add_lives(case, requesters, &mut suspects);
+    add_backlog(case, origins, (requesters, creations), &mut suspects);
     for suspect in suspects.into_values() {
         let is_told = match suspect.subject.kind {
             // Nobody is behind it but itself.
-            SubjectKind::Image => ctr001::is_told(case, &suspect.subject.name),
-            _ => unit001::is_loop(case, &suspect.subject),
+            SubjectKind::Image => short_runs::is_told(case, &suspect.subject.name),
+            _ => restart_loops::is_loop(case, &suspect.subject),
         };
         if !is_told && suspect.is_guilty(case) {
             out.found(suspect.finding(case));
@@ -137,37 +134,28 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 }
 
 /// Those that births lead to.
-fn add_births<'a>(
-    askers: &Askers<'a>,
-    births: &Births<'a>,
-    suspects: &mut BTreeMap<Subject, Suspect<'a>>,
-) {
-    for asked in askers.of_births(births) {
+fn add_creations<'a>(case: &Case<'a>, suspects: &mut BTreeMap<Subject, Suspect<'a>>) {
+    let creations = case.creations();
+    for asked in case.requested() {
         let suspect = Suspect::entry(suspects, &asked.subject);
         suspect.signs.extend(asked.signs.iter().cloned());
-        suspect.n_births += asked.n();
+        suspect.n_creations += asked.n();
         suspect
             .times
-            .extend(asked.births.iter().map(|birth| birth.at));
+            .extend(asked.creations.iter().map(|creation| creation.at));
         suspect.images.extend(asked.images.iter().copied());
-        for pattern in asked.patterns() {
-            let fate = births.fate(pattern);
-            let share = share(&asked, births, pattern);
+        for (pattern, n) in asked.patterns() {
+            let fate = creations.fate(pattern);
+            let share = n as f64 / creations.n_of(pattern).max(1) as f64;
             suspect.n_removed += scaled(fate.n_removed, share);
             suspect.n_left += scaled(fate.n_left, share);
             suspect.patterns.insert(pattern.to_owned(), share);
         }
-        suspect.containers |= asked.births.iter().any(|birth| birth.container.is_some());
+        suspect.containers |= asked
+            .creations
+            .iter()
+            .any(|creation| creation.container.is_some());
     }
-}
-
-/// The part of the births of a pattern that leads to one.
-fn share(asked: &Asked<'_>, births: &Births<'_>, pattern: &str) -> f64 {
-    let count = |all: &[Birth<'_>]| -> u64 {
-        let own = all.iter().filter(|birth| birth.pattern == pattern);
-        own.map(|birth| birth.n).sum()
-    };
-    count(&asked.births) as f64 / count(&births.births).max(1) as f64
 }
 
 fn scaled(n: u64, share: f64) -> u64 {
@@ -177,15 +165,15 @@ fn scaled(n: u64, share: f64) -> u64 {
 /// Those that loops of containers lead to.
 fn add_lives<'a>(
     case: &Case<'a>,
-    askers: &Askers<'a>,
+    requesters: &Requesters<'a>,
     suspects: &mut BTreeMap<Subject, Suspect<'a>>,
 ) {
-    for (image, lives) in lives::by_image(case) {
-        let all: Vec<&lives::Life<'a>> = lives.iter().collect();
-        let Some((subject, signs)) = askers.of_containers(Some(image), &all) else {
+    for (image, lives) in case.container_runs() {
+        let all: Vec<&container_runs::ContainerRun<'a>> = lives.iter().collect();
+        let Some((subject, signs)) = requesters.of_containers(Some(image), &all) else {
             continue;
         };
-        if !ctr001::is_loop(case, image, &lives) {
+        if !short_runs::is_loop(case, image, lives) {
             continue;
         }
         let suspect = Suspect::entry(suspects, &subject);
@@ -193,7 +181,9 @@ fn add_lives<'a>(
         suspect.images.insert(image);
         suspect.containers = true;
         suspect.n_lives += lives.len() as u64;
-        suspect.life_times.extend(lives.iter().map(lives::Life::at));
+        suspect
+            .life_times
+            .extend(lives.iter().map(container_runs::ContainerRun::at));
     }
 }
 
@@ -201,12 +191,12 @@ fn add_lives<'a>(
 fn add_backlog<'a>(
     case: &Case<'a>,
     origins: &[Origin<'a>],
-    (askers, births): (&Askers<'a>, &Births<'a>),
+    (requesters, creations): (&Requesters<'a>, &Creations<'a>),
     suspects: &mut BTreeMap<Subject, Suspect<'a>>,
 ) {
     for origin in origins {
-        let course = pile::course(origin);
-        let is_pile = mcg001::is_pile(case, origin, course);
+        let course = growth::course(origin);
+        let is_pile = growth::is_pile(case, origin, course);
         let claims: Vec<(Subject, f64)> = suspects
             .values()
             .filter_map(|suspect| Some((suspect.subject.clone(), claim(case, suspect, origin)?)))
@@ -223,32 +213,32 @@ fn add_backlog<'a>(
             continue;
         }
         let found = by_path(origin)
-            .or_else(|| askers.of_instances(&origin.pattern))
-            .or_else(|| askers.of_containers(Some(origin.image?), &[]));
+            .or_else(|| requesters.of_instances(&origin.pattern))
+            .or_else(|| requesters.of_containers(Some(origin.image?), &[]));
         if let Some((subject, signs)) = found {
             let suspect = Suspect::entry(suspects, &subject);
             suspect.signs.extend(signs);
             suspect.patterns.insert(origin.pattern.clone(), 1.0);
             suspect.images.extend(origin.image);
             suspect.take(origin, is_pile, 1.0);
-            add_starts(births, origin, suspect);
+            add_starts(creations, origin, suspect);
         }
     }
 }
 
 /// The cgroups of the unit itself, made anew whenever a timer or somebody else starts it.
-fn add_starts<'a>(births: &Births<'a>, origin: &Origin<'a>, suspect: &mut Suspect<'a>) {
-    let own = births.births.iter().filter(|birth| {
-        birth.pattern == origin.pattern
-            && is_start_of_unit(birth)
-            && birth.unit.as_deref() == Some(&*suspect.subject.name)
+fn add_starts<'a>(creations: &Creations<'a>, origin: &Origin<'a>, suspect: &mut Suspect<'a>) {
+    let own = creations.creations.iter().filter(|creation| {
+        creation.pattern == origin.pattern
+            && is_start_of_unit(creation)
+            && creation.unit.as_deref() == Some(&*suspect.subject.name)
     });
-    for birth in own {
-        suspect.n_births += birth.n;
-        suspect.times.push(birth.at);
+    for creation in own {
+        suspect.n_creations += creation.n;
+        suspect.times.push(creation.at);
     }
-    if suspect.n_births > 0 {
-        let fate = births.fate(&origin.pattern);
+    if suspect.n_creations > 0 {
+        let fate = creations.fate(&origin.pattern);
         suspect.n_removed += fate.n_removed;
         suspect.n_left += fate.n_left;
     }
@@ -274,12 +264,12 @@ fn claim(case: &Case<'_>, suspect: &Suspect<'_>, origin: &Origin<'_>) -> Option<
 }
 
 /// The unit that the path of an origin tells, unless it stands for many or for others.
-fn by_path(origin: &Origin<'_>) -> Option<(Subject, Vec<crate::askers::Sign>)> {
+fn by_path(origin: &Origin<'_>) -> Option<(Subject, Vec<crate::evidence::requesters::Sign>)> {
     let unit = origin
         .unit
         .as_deref()
         .filter(|unit| !unit.contains('<') && !known::is_between(unit))?;
-    let sign = crate::askers::Sign::path(unit);
+    let sign = crate::evidence::requesters::Sign::path(unit);
     Some((Subject::new(SubjectKind::Unit, unit), vec![sign]))
 }
 

@@ -7,15 +7,15 @@
 
 use std::collections::BTreeMap;
 
-use sexton_model::fact::unit as fact;
+use sexton_model::fact::unit::{self as fact, UnitSeen, UnitStarted, UnitStopped};
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
-use sexton_model::record::Record;
+use sexton_model::record::Event;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::rule::{Findings, Rule};
-use crate::unit_name::systemctl;
+use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT003";
 
@@ -36,45 +36,84 @@ pub(super) static RULE: Rule = Rule {
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     // The last word on each unit: seen so, failed, or started since.
-    let mut last: BTreeMap<&Subject, (&Record, bool)> = BTreeMap::new();
-    let facts = [
-        &fact::UNIT_SEEN,
-        &fact::UNIT_CHANGED,
-        &fact::UNIT_FAILED,
-        &fact::UNIT_STARTED,
-    ];
-    let mut records: Vec<&Record> = facts
-        .iter()
-        .flat_map(|fact| case.of(fact))
-        .copied()
-        .collect();
-    records.sort_by_key(|record| (record.at, record.fact() == Some(&fact::UNIT_STARTED)));
-    for record in records {
-        let is_failed = match record.fact() {
-            Some(fact) if fact == &fact::UNIT_FAILED => true,
-            Some(fact) if fact == &fact::UNIT_STARTED => false,
-            _ => record.detail("active") == Some("failed"),
-        };
-        last.insert(&record.subject, (record, is_failed));
+    let mut states: Vec<State<'_>> = Vec::new();
+    let seen = case.events(&fact::UNIT_SEEN);
+    states.extend(
+        seen.chain(case.events(&fact::UNIT_CHANGED))
+            .map(State::seen),
+    );
+    states.extend(case.events(&fact::UNIT_FAILED).map(State::failed));
+    states.extend(case.events(&fact::UNIT_STARTED).map(State::started));
+    // Of one moment, a start is the last word.
+    states.sort_by_key(|state| (state.at, state.is_start));
+    let mut last: BTreeMap<&Subject, State<'_>> = BTreeMap::new();
+    for state in states {
+        last.insert(state.unit, state);
     }
-    for (unit, (record, _)) in last.into_iter().filter(|(_, (_, is_failed))| *is_failed) {
-        out.found(finding(unit, record));
+    for state in last.into_values().filter(|state| state.is_failed) {
+        out.found(finding(&state));
     }
 }
 
-fn finding(unit: &Subject, record: &Record) -> Finding {
+/// The state of a unit at a moment.
+struct State<'a> {
+    at: Moment,
+    unit: &'a Subject,
+    is_start: bool,
+    is_failed: bool,
+    result: Option<&'a str>,
+    exit_status: Option<&'a str>,
+    since: Option<Moment>,
+}
+
+impl<'a> State<'a> {
+    fn seen(event: Event<'a, UnitSeen>) -> Self {
+        Self {
+            is_failed: event.says.active.as_deref() == Some("failed"),
+            result: event.says.result.as_deref(),
+            since: event.says.state_monotonic_ns.map(Moment::from_ns),
+            ..Self::at(event.at, event.subject)
+        }
+    }
+
+    fn failed(event: Event<'a, UnitStopped>) -> Self {
+        Self {
+            is_failed: true,
+            result: event.says.result.as_deref(),
+            exit_status: event.says.exit_status.as_deref(),
+            ..Self::at(event.at, event.subject)
+        }
+    }
+
+    fn started(event: Event<'a, UnitStarted>) -> Self {
+        Self {
+            is_start: true,
+            ..Self::at(event.at, event.subject)
+        }
+    }
+
+    fn at(at: Moment, unit: &'a Subject) -> Self {
+        Self {
+            at,
+            unit,
+            is_start: false,
+            is_failed: false,
+            result: None,
+            exit_status: None,
+            since: None,
+        }
+    }
+}
+
+fn finding(state: &State<'_>) -> Finding {
+    let unit = state.unit;
     let name = &unit.name;
-    let result = record
-        .detail("result")
-        .filter(|result| *result != "success");
-    let why = match (result, record.detail("exit_status")) {
+    let result = state.result.filter(|result| *result != "success");
+    let why = match (result, state.exit_status) {
         (Some(result), Some(status)) => format!("{result}, status {status}"),
         (Some(result), None) => result.to_owned(),
         _ => "the result is not known".into(),
     };
-    let state_ns = record
-        .detail("state_monotonic_ns")
-        .and_then(|ns| ns.parse().ok());
     let title = match result {
         Some(LIMIT_HIT) => format!("{name} was started too often and given up"),
         Some("dependency") => format!("{name} could not start: what it depends on failed"),
@@ -87,9 +126,9 @@ fn finding(unit: &Subject, record: &Record) -> Finding {
         confidence: Confidence::CERTAIN,
         title,
         figure: why.clone(),
-        since: state_ns.map(Moment::from_ns).or(Some(record.at)),
+        since: state.since.or(Some(state.at)),
         evidence: vec![
-            Evidence::speaks_for("units", format!("its state is failed: {why}")).at(record.at),
+            Evidence::speaks_for("units", format!("its state is failed: {why}")).at(state.at),
         ],
         remedies: vec![
             Remedy::command(RemedyKind::Look, "see why", systemctl("status", name)),
@@ -112,27 +151,32 @@ mod tests {
     use super::*;
     use crate::testing::{Watch, at};
 
-    fn check(told: &[(&'static sexton_model::fact::Fact, &str)], expected: usize) {
+    fn check(seen: &str, later: impl FnOnce(&mut Sink, &Subject), expected: usize) {
         let unit = Subject::new(SubjectKind::Unit, "a.service");
         let mut watch = Watch::new(100, 30);
         let mut out = Sink::new("units", at(100));
-        for (i, (fact, active)) in told.iter().enumerate() {
-            let details = vec![("active".into(), (*active).to_owned())];
-            out.event(at(100 + i as u64), &unit, fact, details);
-        }
+        let state = UnitSeen {
+            active: Some(seen.to_owned()),
+            ..UnitSeen::default()
+        };
+        out.event(at(100), &unit, &fact::UNIT_SEEN, state);
+        later(&mut out, &unit);
         watch.add(out);
-        assert_eq!(watch.judge(&RULE).findings.len(), expected, "{told:?}");
+        assert_eq!(watch.judge(&RULE).findings.len(), expected, "{seen}");
     }
 
     #[test]
     fn the_last_word_counts() {
-        check(&[(&fact::UNIT_SEEN, "failed")], 1);
-        check(&[(&fact::UNIT_SEEN, "active"), (&fact::UNIT_FAILED, "")], 1);
-        check(
-            &[(&fact::UNIT_SEEN, "failed"), (&fact::UNIT_STARTED, "")],
-            0,
-        );
-        check(&[(&fact::UNIT_SEEN, "active")], 0);
+        let fails = |out: &mut Sink, unit: &Subject| {
+            out.event(at(101), unit, &fact::UNIT_FAILED, UnitStopped::default());
+        };
+        let starts = |out: &mut Sink, unit: &Subject| {
+            out.event(at(101), unit, &fact::UNIT_STARTED, UnitStarted::default());
+        };
+        check("failed", |_, _| {}, 1);
+        check("active", fails, 1);
+        check("failed", starts, 0);
+        check("active", |_, _| {}, 0);
     }
 
     #[test]

@@ -12,8 +12,8 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 use sexton_model::text::shell_word;
 
 use crate::case::Case;
+use crate::evidence::unit_files::Weighed;
 use crate::rule::{Findings, Rule};
-use crate::unit_files::UnitFile;
 
 const CODE: &str = "UNIT004";
 
@@ -31,25 +31,26 @@ pub(super) static RULE: Rule = Rule {
 
 /// The last word of the files on each unit.
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    for records in case.by_subject(&UNIT_FILE).into_values() {
-        if let Some(record) = records.last() {
-            finding(&UnitFile(record))
-                .into_iter()
-                .for_each(|found| out.found(found));
-        }
+    for events in case.events_by_subject(&UNIT_FILE).into_values() {
+        let found = events.last().and_then(|last| finding(Weighed(*last)));
+        found.into_iter().for_each(|found| out.found(found));
     }
 }
 
-fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
-    let why = unit.offender().or_else(|| unit.unwanted_by_shape())?;
+fn finding(unit: Weighed<'_>) -> Option<Finding> {
+    let why = unit.offender().or_else(|| unit.unwanted_by_profile())?;
     let subject = unit.0.subject.clone();
     let name = subject.name.to_string();
-    let shape = unit.detail("shape").unwrap_or("machine of this shape");
-    let state = unit.detail("state").unwrap_or("on");
+    let shape = unit
+        .says()
+        .shape
+        .as_deref()
+        .unwrap_or("machine of this shape");
+    let state = unit.says().state.as_deref().unwrap_or("on");
     let harms = unit.is_endless() || unit.is_broken();
     let mut together = vec![shell_word(&name)];
-    let triggers = unit.detail("offender_triggers").unwrap_or_default();
-    together.extend(triggers.split_whitespace().map(shell_word));
+    let triggers = unit.says().offender_triggers.iter();
+    together.extend(triggers.map(|trigger| shell_word(trigger)));
     together.dedup();
     Some(Finding {
         code: CODE,
@@ -81,22 +82,21 @@ fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
     })
 }
 
-fn evidence(unit: &UnitFile<'_>, why: &str, shape: &str, state: &str) -> Vec<Evidence> {
-    let signature = unit.detail("offender");
-    let source = signature.map_or_else(
+fn evidence(unit: Weighed<'_>, why: &str, shape: &str, state: &str) -> Vec<Evidence> {
+    let source = unit.says().offender.as_ref().map_or_else(
         || format!("shape {shape}"),
         |slug| format!("signature {slug}"),
     );
     let mut evidence = vec![Evidence::speaks_for(source.clone(), why)];
-    let signs = unit.detail("offender_evidence").unwrap_or_default();
-    for text in signs.split("; ").filter(|text| !text.is_empty()) {
-        evidence.push(Evidence::speaks_for(source.clone(), text));
+    for text in &unit.says().offender_evidence {
+        evidence.push(Evidence::speaks_for(source.clone(), text.as_str()));
     }
     evidence.push(Evidence::speaks_for(
         "unit_files",
         format!("its state is {state}"),
     ));
-    if let Some(risk) = unit.detail("offender_risk").filter(|risk| *risk != "low") {
+    let risk = unit.says().offender_risk.as_deref();
+    if let Some(risk) = risk.filter(|risk| *risk != "low") {
         let text = format!("where it is wanted after all, masking it is of {risk} risk");
         evidence.push(Evidence::against(source, text));
     }

@@ -13,9 +13,9 @@ use sexton_model::fact::unit::UNIT_FILE;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 
 use crate::case::Case;
+use crate::evidence::unit_files::Weighed;
 use crate::rule::{Findings, Rule};
-use crate::unit_files::UnitFile;
-use crate::unit_name::systemctl;
+use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT005";
 
@@ -33,26 +33,24 @@ pub(super) static RULE: Rule = Rule {
 
 /// The last word of the files on each unit.
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    for records in case.by_subject(&UNIT_FILE).into_values() {
-        if let Some(record) = records.last() {
-            finding(&UnitFile(record))
-                .into_iter()
-                .for_each(|found| out.found(found));
-        }
+    for events in case.events_by_subject(&UNIT_FILE).into_values() {
+        let found = events.last().and_then(|last| finding(Weighed(*last)));
+        found.into_iter().for_each(|found| out.found(found));
     }
 }
 
-fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
+fn finding(unit: Weighed<'_>) -> Option<Finding> {
     let harms = unit.is_unwanted() || unit.is_broken();
-    let is_known = matches!(unit.detail("role"), Some("must" | "may"));
-    if !unit.is_endless() || unit.detail("skipped").is_some() || is_known && !harms {
+    let is_known = matches!(unit.role(), Some("must" | "may"));
+    if !unit.is_endless() || unit.says().skipped.is_some() || is_known && !harms {
         return None;
     }
     let subject = unit.0.subject.clone();
     let name = subject.name.to_string();
-    let runs = unit.runs_per_day();
-    let arithmetic = unit.detail("arithmetic").unwrap_or_default();
-    let restart = unit.detail("restart").unwrap_or_default();
+    let says = unit.says();
+    let runs = says.runs_per_day.unwrap_or(0);
+    let arithmetic = says.arithmetic.as_deref().unwrap_or_default();
+    let restart = says.restart.as_deref().unwrap_or_default();
     let mut evidence = vec![
         Evidence::speaks_for("unit_files", format!("Restart={restart}; {arithmetic}")),
         Evidence::speaks_for(
@@ -61,12 +59,12 @@ fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
         )
         .value(runs as f64),
     ];
-    match unit.detail("prevented_by") {
-        Some(codes) => evidence.push(Evidence::against(
+    match says.prevented_by.is_empty() {
+        false => evidence.push(Evidence::against(
             "unit_files",
-            format!("exit codes that end it: {codes}"),
+            format!("exit codes that end it: {}", says.prevented_by.join(" ")),
         )),
-        None => evidence.push(Evidence::speaks_for(
+        true => evidence.push(Evidence::speaks_for(
             "unit_files",
             "no RestartPreventExitStatus= ends it",
         )),

@@ -10,9 +10,9 @@ use sexton_model::fact::unit::UNIT_FILE;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 
 use crate::case::Case;
+use crate::evidence::unit_files::Weighed;
 use crate::rule::{Findings, Rule};
-use crate::unit_files::UnitFile;
-use crate::unit_name::systemctl;
+use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT006";
 
@@ -30,20 +30,17 @@ pub(super) static RULE: Rule = Rule {
 
 /// The last word of the files on each unit.
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    for records in case.by_subject(&UNIT_FILE).into_values() {
-        if let Some(record) = records.last() {
-            finding(&UnitFile(record))
-                .into_iter()
-                .for_each(|found| out.found(found));
-        }
+    for events in case.events_by_subject(&UNIT_FILE).into_values() {
+        let found = events.last().and_then(|last| finding(Weighed(*last)));
+        found.into_iter().for_each(|found| out.found(found));
     }
 }
 
-fn finding(unit: &UnitFile<'_>) -> Option<Finding> {
-    let why = unit.detail("fails")?;
+fn finding(unit: Weighed<'_>) -> Option<Finding> {
+    let why = unit.says().fails.as_deref()?;
     let subject = unit.0.subject.clone();
     let name = subject.name.to_string();
-    let package = unit.detail("package").unwrap_or("no package");
+    let package = unit.says().package.as_deref().unwrap_or("no package");
     Some(Finding {
         code: CODE,
         severity: if unit.is_endless() {

@@ -3,7 +3,7 @@ use sexton_model::fact::stack::PROCESS_ON_CORE;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::*;
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 /// A reader that holds core 1 while polling of a device waits for it.
 fn reader(story: Story) -> Story {

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use sexton_host::{Host, clock};
-use sexton_model::record::{Body, Record, Sink};
+use sexton_kernel_tests::dump;
+use sexton_model::record::Sink;
 use sexton_sensors::SENSORS;
 
 fn main() -> Result<()> {
@@ -37,7 +38,7 @@ fn main() -> Result<()> {
         let mut out = Sink::new(spec.name, clock::now());
         sensor.poll(&host, &mut out);
         for record in out.into_records() {
-            println!("{}", line(&record));
+            println!("{}", dump::line(&record));
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -49,28 +50,4 @@ fn main() -> Result<()> {
     let used_ns = used.tv_sec * 1_000_000_000 + used.tv_nsec;
     println!("{}", json!({ "cpu_ns": used_ns, "seconds": seconds }));
     Ok(())
-}
-
-fn line(record: &Record) -> Value {
-    let mut line = Map::new();
-    line.insert("at_ns".into(), record.at.as_ns().into());
-    line.insert("kind".into(), record.subject.kind.name().into());
-    line.insert("name".into(), record.subject.name.as_ref().into());
-    match &record.body {
-        Body::Sample { fact, value } => {
-            line.insert("fact".into(), fact.name.into());
-            line.insert("value".into(), (*value).into());
-        }
-        Body::Event { fact, details } => {
-            line.insert("fact".into(), fact.name.into());
-            let details = details.iter();
-            let details = details.map(|(key, value)| (key.to_string(), value.as_str().into()));
-            line.insert("details".into(), Value::Object(details.collect()));
-        }
-        Body::Gap(gap) => {
-            line.insert("gap".into(), gap.why.to_string().into());
-            line.insert("text".into(), gap.text.as_str().into());
-        }
-    }
-    Value::Object(line)
 }

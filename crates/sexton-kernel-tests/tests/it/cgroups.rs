@@ -8,33 +8,43 @@ use sexton_host::page_batches;
 use sexton_kernel_tests::nursery::{Nursery, Pin};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::sexton;
-use sexton_model::fact::{Fact, cgroup as fact};
+use sexton_model::fact::EventFact;
+use sexton_model::fact::cgroup::{self as fact, CgroupBurst};
 use sexton_model::origin::Origin;
-use sexton_model::record::Record;
+use sexton_model::payload::Payload;
 use sexton_model::text::escape;
 
 use crate::sensor::Open;
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
 
-fn in_nursery<'s>(sensor: &'s Open, nursery: &Nursery, fact: &Fact) -> Vec<&'s Record> {
-    sensor.events(fact, "path", &format!("{}/z-", nursery.path))
+fn in_nursery<'s, T: Payload>(
+    sensor: &'s Open,
+    nursery: &Nursery,
+    fact: &'static EventFact<T>,
+) -> Vec<&'s T> {
+    let below = format!("{}/z-", nursery.path);
+    let events = sensor.events(fact);
+    let ours = events.filter(|event| event.subject.name.starts_with(&below));
+    ours.map(|event| event.says).collect()
 }
 
-fn bursts<'s>(sensor: &'s Open, nursery: &Nursery) -> Vec<&'s Record> {
+fn bursts<'s>(sensor: &'s Open, nursery: &Nursery) -> Vec<&'s CgroupBurst> {
     let path = format!("{}/z-1", nursery.path);
     let pattern = escape(&Origin::of(path.as_bytes()).pattern());
-    sensor.events(&fact::CGROUP_BURST, "pattern", &pattern)
+    let bursts = sensor.events(&fact::CGROUP_BURST).map(|event| event.says);
+    bursts
+        .filter(|burst| burst.pattern.starts_with(&pattern))
+        .collect()
 }
 
 /// All there is of a fact in the nursery, told one by one or in bursts.
-fn count(sensor: &Open, nursery: &Nursery, fact: &Fact) -> u64 {
+fn count<T: Payload>(sensor: &Open, nursery: &Nursery, fact: &'static EventFact<T>) -> u64 {
     let bursts = bursts(sensor, nursery);
     let counts = bursts
         .iter()
-        .filter(|record| record.detail("what") == Some(fact.name))
-        .map(|record| record.detail("n").expect("a number"))
-        .map(|n| n.parse::<u64>().expect("a number"));
+        .filter(|burst| burst.what.is_some_and(|what| what.name() == fact.name))
+        .map(|burst| burst.n);
     in_nursery(sensor, nursery, fact).len() as u64 + counts.sum::<u64>()
 }
 
@@ -44,8 +54,9 @@ fn this_machine_tells_of_a_cgroup() {
     let mut sensor = Open::new("cgroups");
     let nursery = Nursery::new("tells").expect("a cgroup of our own");
     sensor.poll();
-    let born = sensor.events(&fact::CGROUP_BORN, "path", &nursery.path);
-    assert!(!born.is_empty(), "{:#?}", sensor.said);
+    let mut born = sensor.events(&fact::CGROUP_BORN);
+    let is_seen = born.any(|event| event.says.path.starts_with(&nursery.path));
+    assert!(is_seen, "{:#?}", sensor.said);
 }
 
 /// Somewhere in a container, or on a machine that no systemd has booted.
@@ -82,21 +93,17 @@ fn deaths_without_release_are_dying() {
     assert_eq!(count(&sensor, &nursery, &fact::CGROUP_RELEASED), 0);
     assert!(sensor.last(&fact::CGROUP_UNRELEASED) >= Some(211));
     for born in in_nursery(&sensor, &nursery, &fact::CGROUP_BORN) {
-        assert_eq!(born.detail("creator_comm"), Some("leaker"));
-        assert_eq!(born.detail("origin"), Some("made by hand"));
+        assert_eq!(born.creator_comm.as_deref(), Some("leaker"));
+        assert_eq!(born.origin.as_deref(), Some("made by hand"));
         // On v1 it made none in the hierarchy that tells the unit, so is where we are.
-        assert_ne!(born.detail("creator_cgroup"), Some("vanished"));
-        let own = format!("[{}]", std::process::id());
-        let ancestry = born.detail("creator_ancestry").expect("seen");
-        assert!(ancestry.contains(&own), "{ancestry} without {own}");
+        assert_ne!(born.creator_cgroup.as_deref(), Some("vanished"));
+        let own = std::process::id();
+        let is_above = born.creator_ancestry.iter().any(|task| task.pid == own);
+        assert!(is_above, "{born:?} without {own}");
     }
     for removed in in_nursery(&sensor, &nursery, &fact::CGROUP_REMOVED) {
-        assert_eq!(removed.detail("remover_comm"), Some("leaker"));
-        let lived: u64 = removed
-            .detail("lived_ns")
-            .expect("seen")
-            .parse()
-            .expect("ns");
+        assert_eq!(removed.remover_comm.as_deref(), Some("leaker"));
+        let lived = removed.lived_ns.expect("seen");
         assert!((1..10_000_000_000).contains(&lived), "{lived}");
     }
     drop(leak);
@@ -107,7 +114,7 @@ fn deaths_without_release_are_dying() {
     sensor.poll_until(|sensor| count(sensor, &nursery, &fact::CGROUP_RELEASED) >= 211);
     assert_eq!(count(&sensor, &nursery, &fact::CGROUP_RELEASED), 211);
     for released in in_nursery(&sensor, &nursery, &fact::CGROUP_RELEASED) {
-        assert!(released.detail("dying_ns").is_some());
+        assert!(released.dying_ns.is_some());
     }
     assert_eq!(sensor.lost(), 0);
 }
@@ -122,8 +129,10 @@ fn a_burst_loses_nothing_or_says_how_many() {
         .leak(LEAKER, "z", 3_001, Pin::SharedLog)
         .expect("made");
     sensor.poll();
-    let told =
-        [&fact::CGROUP_BORN, &fact::CGROUP_REMOVED].map(|fact| count(&sensor, &nursery, fact));
+    let told = [
+        count(&sensor, &nursery, &fact::CGROUP_BORN),
+        count(&sensor, &nursery, &fact::CGROUP_REMOVED),
+    ];
     let lost = sensor.lost();
     assert!(told.iter().all(|&n| n <= 3_001), "{told:?}");
     assert!(

@@ -138,11 +138,15 @@ impl Seen {
         Self(lines.collect::<Result<_, _>>().expect("lines of JSON"))
     }
 
-    /// Details of the events of one runtime, `-` for what is not there.
+    /// What the events of one runtime say, `-` for what is not there.
     fn events(&self, fact: &str, runtime: &str, keys: &[&str]) -> Vec<String> {
-        let is_it = |line: &&Value| line["fact"] == fact && line["details"]["runtime"] == runtime;
+        let is_it = |line: &&Value| line["fact"] == fact && line["says"]["runtime"] == runtime;
         let tell = |line: &Value| {
-            let value = |key: &&str| line["details"][key].as_str().unwrap_or("-").to_owned();
+            let value = |key: &&str| match &line["says"][key] {
+                Value::Null => "-".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
             keys.iter().map(value).collect::<Vec<_>>().join(" ")
         };
         self.0.iter().filter(is_it).map(tell).collect()
@@ -251,7 +255,7 @@ fn pods_are_heard_through_containerd_and_through_cri() {
         // One that a kubelet waits with longer and longer, and that ended before.
         let keys = ["id", "pod", "attempt", "exit_code", "before_open"];
         let id = engines.read("backs-off.id").expect("an id");
-        let expected = format!("{} backs-off 7 1 yes", id.trim());
+        let expected = format!("{} backs-off 7 1 true", id.trim());
         let exited = seen.events("container_exited", runtime, &keys);
         assert_eq!(count(&exited, &expected), 1, "{expected}: {exited:#?}");
         let lived = seen.events("container_exited", runtime, &["pod", "lifetime_ms"]);

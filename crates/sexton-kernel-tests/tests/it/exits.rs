@@ -4,8 +4,8 @@ use std::fs;
 use std::process::{Command, ExitStatus, Stdio};
 
 use sexton_kernel_tests::nursery::Nursery;
-use sexton_model::fact::exit as fact;
-use sexton_model::record::Record;
+use sexton_model::fact::EventFact;
+use sexton_model::fact::exit::{self as fact, ProcessExit};
 
 use crate::sensor::Open;
 
@@ -22,25 +22,33 @@ fn end(nursery: &Nursery, how: &str) -> (u32, ExitStatus) {
 }
 
 /// The one record of a process.
-fn only(sensor: &Open, tgid: u32) -> &Record {
-    let mut found = sensor.events(&fact::PROCESS_FAILED, "tgid", &tgid.to_string());
-    found.retain(|record| record.detail("tgid") == Some(tgid.to_string().as_str()));
-    let [record] = found[..] else {
+fn only(sensor: &Open, tgid: u32) -> &ProcessExit {
+    let found = of_process(sensor, &fact::PROCESS_FAILED, tgid);
+    let [exit] = found[..] else {
         panic!("one record of {tgid}, not {found:#?}")
     };
-    record
+    exit
 }
 
-fn check(sensor: &Open, nursery: &Nursery, tgid: u32, key: &str, value: &str) {
-    let record = only(sensor, tgid);
+fn of_process<'s>(
+    sensor: &'s Open,
+    fact: &'static EventFact<ProcessExit>,
+    tgid: u32,
+) -> Vec<&'s ProcessExit> {
+    let exits = sensor.events(fact).map(|event| event.says);
+    exits.filter(|exit| exit.tgid == Some(tgid)).collect()
+}
+
+/// How it ended: a status of its own, or a signal.
+fn check(sensor: &Open, nursery: &Nursery, tgid: u32, how: (Option<u32>, Option<u32>)) {
+    let exit = only(sensor, tgid);
     let home = format!("{}/home", nursery.path);
-    assert_eq!(record.detail(key), Some(value), "{record:#?}");
-    assert_eq!(record.detail("comm"), Some("ender"), "{record:#?}");
-    assert_eq!(record.detail("cgroup"), Some(home.as_str()), "{record:#?}");
-    assert_eq!(record.detail("uid"), Some("0"), "{record:#?}");
-    let lifetime_ns = record.detail("lifetime_ns").expect("told").parse::<u64>();
-    let lifetime_ns = lifetime_ns.expect("a number");
-    assert!((1..60_000_000_000).contains(&lifetime_ns), "{record:#?}");
+    assert_eq!((exit.exit_code, exit.signal), how, "{exit:#?}");
+    assert_eq!(exit.comm.as_deref(), Some("ender"), "{exit:#?}");
+    assert_eq!(exit.cgroup.as_deref(), Some(home.as_str()), "{exit:#?}");
+    assert_eq!(exit.uid, Some(0), "{exit:#?}");
+    let lifetime_ns = exit.lifetime_ns.expect("told");
+    assert!((1..60_000_000_000).contains(&lifetime_ns), "{exit:#?}");
 }
 
 #[test]
@@ -50,7 +58,7 @@ fn this_machine_tells_of_an_end() {
     let mut child = Command::new("false").spawn().expect("it starts");
     child.wait().expect("it ends");
     sensor.poll();
-    assert_eq!(only(&sensor, child.id()).detail("exit_code"), Some("1"));
+    assert_eq!(only(&sensor, child.id()).exit_code, Some(1));
 }
 
 #[test]
@@ -63,12 +71,11 @@ fn ends_come_back_as_they_were() {
     let [zero, three, segv, kill] = ["0", "3", "segv", "kill"].map(|how| end(&nursery, how));
     assert!(zero.1.success());
     sensor.poll();
-    check(&sensor, &nursery, three.0, "exit_code", "3");
-    check(&sensor, &nursery, segv.0, "signal", "11");
-    check(&sensor, &nursery, kill.0, "signal", "9");
-    assert!(only(&sensor, kill.0).detail("exit_code").is_none());
-    assert_eq!(only(&sensor, kill.0).detail("oom"), Some("false"));
-    let untold = sensor.events(&fact::PROCESS_FAILED, "tgid", &zero.0.to_string());
+    check(&sensor, &nursery, three.0, (Some(3), None));
+    check(&sensor, &nursery, segv.0, (None, Some(11)));
+    check(&sensor, &nursery, kill.0, (None, Some(9)));
+    assert_eq!(only(&sensor, kill.0).oom, Some(false));
+    let untold = of_process(&sensor, &fact::PROCESS_FAILED, zero.0);
     assert!(untold.is_empty(), "{untold:#?}");
     assert!(sensor.last(&fact::PROCESS_EXITS_NORMAL) > Some(normal));
     assert!(sensor.last(&fact::PROCESS_EXITS_ABNORMAL) >= Some(3));
@@ -85,18 +92,18 @@ fn clients_that_end_well_are_told() {
         fs::copy("/bin/true", &program).expect("copied");
         let mut child = Command::new(&program).spawn().expect("it starts");
         assert!(child.wait().expect("it ends").success());
-        child.id().to_string()
+        child.id()
     };
     let mut sensor = Open::new("exits");
     let [client, other] = ["systemd-run", "systemd-running"].map(named);
     sensor.poll();
-    let told = sensor.events(&fact::CLIENT_ENDED, "tgid", &client);
-    let [record] = told[..] else {
+    let told = of_process(&sensor, &fact::CLIENT_ENDED, client);
+    let [exit] = told[..] else {
         panic!("one record of {client}, not {told:#?}")
     };
-    assert_eq!(record.detail("comm"), Some("systemd-run"));
-    assert_eq!(record.detail("exit_code"), Some("0"));
-    let told = sensor.events(&fact::CLIENT_ENDED, "tgid", &other);
+    assert_eq!(exit.comm.as_deref(), Some("systemd-run"));
+    assert_eq!(exit.exit_code, Some(0));
+    let told = of_process(&sensor, &fact::CLIENT_ENDED, other);
     assert!(told.is_empty(), "{told:#?}");
 }
 
@@ -121,8 +128,8 @@ fn a_kill_for_want_of_memory_says_so() {
     let (tgid, status) = end(&nursery, "oom");
     assert!(!status.success());
     sensor.poll();
-    check(&sensor, &nursery, tgid, "signal", "9");
-    assert_eq!(only(&sensor, tgid).detail("oom"), Some("true"));
+    check(&sensor, &nursery, tgid, (None, Some(9)));
+    assert_eq!(only(&sensor, tgid).oom, Some(true));
     assert!(sensor.last(&fact::OOM_VICTIMS) >= Some(1));
 }
 
@@ -134,14 +141,11 @@ fn a_burst_of_failures_is_counted() {
     let status = Command::new("sh").args(["-c", script]).status();
     assert!(status.expect("it runs").success());
     sensor.poll();
-    let told = sensor
-        .events(&fact::PROCESS_FAILED, "exit_code", "41")
-        .len() as u64;
-    let bursts = sensor.events(&fact::PROCESS_FAILED_BURST, "exit_code", "41");
-    let counted = bursts
-        .iter()
-        .map(|record| record.detail("n").expect("told"));
-    let counted: u64 = counted.map(|n| n.parse::<u64>().expect("a number")).sum();
+    let told = sensor.events(&fact::PROCESS_FAILED);
+    let told = told.filter(|exit| exit.says.exit_code == Some(41)).count() as u64;
+    let bursts = sensor.events(&fact::PROCESS_FAILED_BURST);
+    let bursts = bursts.filter(|burst| burst.says.exit_code == Some(41));
+    let counted: u64 = bursts.map(|burst| burst.says.n).sum();
     assert!(counted > 0, "more than are told one by one");
     assert_eq!(told + counted + sensor.lost(), 1009);
 }

@@ -5,10 +5,10 @@ use std::io::Write;
 
 use sexton_host::{Host, Piece, clock};
 use sexton_kernel_tests::require::{Need, require};
-use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
+use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES, KernelLine};
 use sexton_model::gap::Why;
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Record, Sink};
+use sexton_model::record::{Body, Event, Record, Sink};
 use sexton_sensors::{SENSORS, Sensor};
 
 fn open(host: &Host) -> Box<dyn Sensor> {
@@ -32,11 +32,13 @@ fn write_line(line: &str) {
     log.write_all(line.as_bytes()).expect("it is written");
 }
 
-fn events_of<'r>(records: &'r [Record], device: &str) -> Vec<&'r Record> {
-    let of_device = |record: &&Record| {
-        record.fact() == Some(&KLOG_EVENT) && record.detail("device") == Some(device)
-    };
-    records.iter().filter(of_device).collect()
+fn events_of<'r>(records: &'r [Record], device: &str) -> Vec<Event<'r, KernelLine>> {
+    let events = records
+        .iter()
+        .filter_map(|record| Event::of(record, &KLOG_EVENT));
+    events
+        .filter(|event| event.says.device.as_deref() == Some(device))
+        .collect()
 }
 
 /// The number of the oldest line, its text, and the number of the newest.
@@ -94,23 +96,20 @@ fn lines_of_a_program_are_found_once_and_marked() {
     let events = events_of(&first, &device);
     assert_eq!(events.len(), 23);
     assert!(events_of(&second, &device).is_empty(), "found twice");
-    let mut numbers: Vec<&str> = events.iter().filter_map(|e| e.detail("seq")).collect();
+    let mut numbers: Vec<u64> = events.iter().filter_map(|e| e.says.seq).collect();
     numbers.dedup();
     assert_eq!(numbers.len(), 23, "each has its own number");
     for event in events {
-        assert_eq!(event.detail("written_by"), Some("userspace"));
-        assert_eq!(event.detail("id"), Some("ena-trigger-reset"));
-        assert_eq!(event.detail("bus"), Some("sexton-test"));
-        check_time(event, before, after);
+        assert_eq!(event.says.written_by.as_deref(), Some("userspace"));
+        assert_eq!(event.says.id.as_deref(), Some("ena-trigger-reset"));
+        assert_eq!(event.says.bus.as_deref(), Some("sexton-test"));
+        check_time(&event, before, after);
     }
 }
 
 /// The time of an event lies within what it says its error is.
-fn check_time(event: &Record, before: Moment, after: Moment) {
-    let error: u64 = event
-        .detail("time_error_ns")
-        .and_then(|error| error.parse().ok())
-        .expect("an error");
+fn check_time(event: &Event<'_, KernelLine>, before: Moment, after: Moment) {
+    let error = event.says.time_error_ns.expect("an error");
     let at = event.at.as_ns();
     let span = before.as_ns().saturating_sub(error)..=after.as_ns() + error;
     assert!(span.contains(&at), "{at} is not in {span:?}");

@@ -7,8 +7,9 @@ use sexton_kernel_tests::cores::{Hog, Pinned};
 use sexton_kernel_tests::network::Network;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::watching::Watching;
-use sexton_model::fact::napi as fact;
-use sexton_model::record::Record;
+use sexton_model::fact::EventFact;
+use sexton_model::fact::napi::{self as fact, NapiDelay};
+use sexton_model::record::{Event, Record};
 
 const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 
@@ -44,24 +45,24 @@ fn a_starved_poller_and_who_starves_it_are_named() {
     watching.poll_until(|| hog.is_over());
     hog.join().expect("it held the core");
 
-    let starved = of_poller(watching.of(&fact::NAPI_STARVED));
+    let starved = of_poller(watching.events(&fact::NAPI_STARVED));
     let [starved] = &starved[..] else {
         panic!("{starved:?}");
     };
     assert_eq!(&*starved.subject.name, "1");
-    assert_eq!(starved.detail("holder_comm"), Some("core_hog"));
-    let stack = starved.detail("stack").expect("a stack");
+    assert_eq!(starved.says.holder_comm.as_deref(), Some("core_hog"));
     // One look at it: it may be anywhere on the way into or out of a read.
-    assert!(stack.contains("_read"), "{stack}");
+    let stack = &starved.says.stack;
+    assert!(stack.iter().any(|name| name.contains("_read")), "{stack:?}");
 
-    let served = of_poller(watching.of(&fact::NAPI_SERVED));
+    let served = of_poller(watching.events(&fact::NAPI_SERVED));
     let [served] = &served[..] else {
         panic!("{served:?}");
     };
     let waited = waited_ns(served);
     let ratio = waited / HOLD.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{served:?}");
-    assert_eq!(served.detail("holder_comm"), Some("core_hog"));
+    assert_eq!(served.says.holder_comm.as_deref(), Some("core_hog"));
 
     let longest = watching.of(&fact::NAPI_THREAD_DELAY_MAX_NS);
     assert!(longest.iter().any(|record| record.value() >= Some(waited)));
@@ -87,18 +88,18 @@ fn the_one_that_held_the_core_longest_is_named() {
     thread::sleep(Duration::from_millis(300));
     let mut long = Hog::start_at(50, CORE_HOG, HELD, LONG).expect("started");
     let mut short = Hog::start_at(40, CORE_HOG, HELD, SHORT).expect("started");
-    let culprit = long.pid().to_string();
+    let culprit = long.pid();
     watching.poll_until(|| long.is_over() && short.is_over());
     long.join().expect("it held the core");
     short.join().expect("it held the core");
 
-    let served = of_poller(watching.of(&fact::NAPI_SERVED));
+    let served = of_poller(watching.events(&fact::NAPI_SERVED));
     let [served] = &served[..] else {
         panic!("{served:?}");
     };
-    assert_eq!(served.detail("holder_pid"), Some(&*culprit), "{served:?}");
-    let held = served.detail("holder_ns").and_then(|ns| ns.parse().ok());
-    let ratio = held.unwrap_or(0.0) / LONG.as_nanos() as f64;
+    assert_eq!(served.says.holder_pid, Some(culprit), "{served:?}");
+    let held = served.says.holder_ns.unwrap_or(0);
+    let ratio = held as f64 / LONG.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{served:?}");
 }
 
@@ -122,34 +123,34 @@ fn a_starved_ksoftirqd_is_timed() {
     watching.poll_until(|| hog.is_over());
     hog.join().expect("it held the core");
 
-    let ours = |records: Vec<&Record>| -> Vec<Record> {
-        let is_ours = |record: &&Record| record.detail("what") == Some("ksoftirqd/1");
-        records.into_iter().filter(is_ours).cloned().collect()
+    let ours = |fact: &'static EventFact<NapiDelay>| {
+        let mut events = watching.events(fact);
+        events.retain(|event| event.says.what.as_deref() == Some("ksoftirqd/1"));
+        events
     };
-    let starved = ours(watching.of(&fact::NAPI_STARVED));
+    let starved = ours(&fact::NAPI_STARVED);
     let [starved] = &starved[..] else {
         panic!("{starved:?}");
     };
     assert_eq!(&*starved.subject.name, "1");
-    let served = ours(watching.of(&fact::NAPI_SERVED));
+    let served = ours(&fact::NAPI_SERVED);
     let [served] = &served[..] else {
         panic!("{served:?}");
     };
     // Halfway another may have had the core for longer, while it waited for the flood.
-    assert_eq!(served.detail("holder_comm"), Some("core_hog"));
+    assert_eq!(served.says.holder_comm.as_deref(), Some("core_hog"));
     let ratio = waited_ns(served) / HOLD.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{served:?}");
 }
 
-fn waited_ns(record: &Record) -> f64 {
-    let waited = record.detail("waited_ns").and_then(|ns| ns.parse().ok());
-    waited.expect("a number")
+fn waited_ns(delay: &Event<'_, NapiDelay>) -> f64 {
+    delay.says.waited_ns.expect("told") as f64
 }
 
-fn of_poller(records: Vec<&Record>) -> Vec<&Record> {
-    let is_ours = |record: &&Record| {
-        let what = record.detail("what");
+fn of_poller(mut delays: Vec<Event<'_, NapiDelay>>) -> Vec<Event<'_, NapiDelay>> {
+    delays.retain(|delay| {
+        let what = delay.says.what.as_ref();
         what.is_some_and(|what| what.starts_with("napi/far-"))
-    };
-    records.into_iter().filter(is_ours).collect()
+    });
+    delays
 }

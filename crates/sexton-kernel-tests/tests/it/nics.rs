@@ -67,7 +67,8 @@ fn a_driver_is_known_and_its_statistics_are_read() {
         let records = poll(&mut open(&host), &host);
         let identity = of(&records, &nic::NIC_IDENTITY, "device sxt0");
         assert_eq!(identity.len(), 1);
-        assert_eq!(identity[0].detail("driver"), Some("veth"));
+        let identity = identity[0].says(&nic::NIC_IDENTITY).expect("an event");
+        assert_eq!(identity.driver.as_deref(), Some("veth"));
         assert_eq!(
             value(&records, &nic::NIC_TX_QUEUES, "device sxt0"),
             Some(3.0)
@@ -93,11 +94,9 @@ fn changes_until(sensor: &mut Box<dyn Sensor>, host: &Host, state: &str) -> u64 
         let records = poll(sensor, host);
         let links = of(&records, &nic::NIC_LINK, "device sxt0");
         assert!(links.len() <= 1, "one poll sees one change");
-        let seen = links.first().and_then(|link| link.detail("operstate"));
-        let changes = links
-            .first()
-            .and_then(|link| link.detail("carrier_changes"));
-        n_changes += changes.map_or(0, |n| n.parse::<u64>().expect("a number"));
+        let link = links.first().and_then(|link| link.says(&nic::NIC_LINK));
+        let seen = link.and_then(|link| link.operstate.as_deref());
+        n_changes += link.map_or(0, |link| link.carrier_changes.expect("told"));
         if seen == Some(state) {
             let up = f64::from(u8::from(state == "up"));
             assert_eq!(value(&records, &nic::NIC_LINK_UP, "device sxt0"), Some(up));

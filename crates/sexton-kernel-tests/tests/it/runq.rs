@@ -7,8 +7,8 @@ use std::time::Duration;
 use sexton_kernel_tests::cores::{Hog, Pinned};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::watching::Watching;
-use sexton_model::fact::runq as fact;
-use sexton_model::record::Record;
+use sexton_model::fact::runq::{self as fact, CoreWait};
+use sexton_model::record::Event;
 
 const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 
@@ -53,14 +53,12 @@ fn who_waits_and_who_runs_meanwhile_are_named() {
         hog.join().expect("it held the core");
     });
 
-    let waiting = of_victim(watching.of(&fact::RUNQ_WAITING));
+    let waiting = of_victim(watching.events(&fact::RUNQ_WAITING));
     assert!(!waiting.is_empty(), "it was not seen while it waited");
     check_parties(&waiting);
-    let waited = of_victim(watching.of(&fact::RUNQ_WAIT));
+    let waited = of_victim(watching.events(&fact::RUNQ_WAIT));
     check_parties(&waited);
-    let lengths = waited
-        .iter()
-        .filter_map(|record| record.detail("waited_ns")?.parse().ok());
+    let lengths = waited.iter().map(|wait| wait.says.waited_ns as f64);
     let longest = lengths.fold(0.0, f64::max);
     let ratio = longest / HOLD.as_nanos() as f64;
     assert!((0.8..1.2).contains(&ratio), "{waited:?}");
@@ -68,14 +66,14 @@ fn who_waits_and_who_runs_meanwhile_are_named() {
     assert!(max.iter().any(|record| record.value() >= Some(longest)));
 }
 
-fn check_parties(records: &[&Record]) {
-    for record in records {
-        assert_eq!(&*record.subject.name, "1");
-        assert_eq!(record.detail("holder_comm"), Some("core_hog"));
+fn check_parties(waits: &[Event<'_, CoreWait>]) {
+    for wait in waits {
+        assert_eq!(&*wait.subject.name, "1");
+        assert_eq!(wait.says.holder_comm.as_deref(), Some("core_hog"));
     }
 }
 
-fn of_victim(records: Vec<&Record>) -> Vec<&Record> {
-    let is_ours = |record: &&Record| record.detail("comm") == Some("victim");
-    records.into_iter().filter(is_ours).collect()
+fn of_victim(mut waits: Vec<Event<'_, CoreWait>>) -> Vec<Event<'_, CoreWait>> {
+    waits.retain(|wait| wait.says.comm.as_deref() == Some("victim"));
+    waits
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use sexton_host::{Host, clock};
 use sexton_kernel_tests::require::{Need, require};
-use sexton_model::fact::Fact;
+use sexton_model::fact::{EventFact, Fact};
 use sexton_model::gap::Why;
-use sexton_model::record::{Body, Record, Sink};
+use sexton_model::payload::Payload;
+use sexton_model::record::{Body, Event, Record, Sink};
 use sexton_sensors::{SENSORS, Sensor};
 
 pub(crate) struct Open {
@@ -51,15 +52,13 @@ impl Open {
         }
     }
 
-    /// Events of a fact with a detail that begins so.
-    pub(crate) fn events(&self, fact: &Fact, key: &str, start: &str) -> Vec<&Record> {
-        let is_one = |record: &&Record| {
-            record.fact() == Some(fact)
-                && record
-                    .detail(key)
-                    .is_some_and(|value| value.starts_with(start))
-        };
-        self.said.iter().filter(is_one).collect()
+    /// Events of a fact.
+    pub(crate) fn events<T: Payload>(
+        &self,
+        fact: &'static EventFact<T>,
+    ) -> impl Iterator<Item = Event<'_, T>> {
+        let said = self.said.iter();
+        said.filter_map(move |record| Event::of(record, fact))
     }
 
     /// The last value of a fact.

@@ -275,14 +275,13 @@ fn who_holds_a_core_in_the_kernel_is_told() {
     let hog = start_on(CORE, &[CORE_HOG, "hold", "9000"].map(OsStr::new));
     let pid = hog.pid().to_string();
     watching.poll_for(Duration::from_secs(11));
-    let told = watching.of(&fact::PROCESS_ON_CORE);
-    let record = told.iter().find(|record| *record.subject.name == *pid);
-    let record = record.unwrap_or_else(|| panic!("not among {told:?}"));
-    assert_eq!(record.detail("comm"), Some("core_hog"));
-    assert_eq!(record.detail("cpu"), Some("1"));
-    let number = |key: &str| -> f64 { record.detail(key).expect(key).parse().expect("a number") };
-    assert!(number("kernel_ratio") >= 0.1, "{record:?}");
-    assert!(number("hot_share") > 0.5, "{record:?}");
-    let stack = record.detail("hot_stack").expect("a stack");
+    let told = watching.events(&fact::PROCESS_ON_CORE);
+    let on_core = told.iter().find(|event| *event.subject.name == *pid);
+    let on_core = on_core.unwrap_or_else(|| panic!("not among {told:?}")).says;
+    assert_eq!(on_core.comm.as_deref(), Some("core_hog"));
+    assert_eq!(on_core.cpu, Some(1));
+    assert!(on_core.kernel_ratio >= Some(0.1), "{on_core:?}");
+    assert!(on_core.hot_share > Some(0.5), "{on_core:?}");
+    let stack = on_core.hot_stack.join(";");
     assert!(stack.contains("ksys_read;vfs_read;"), "{stack}");
 }

@@ -83,10 +83,13 @@ impl Seen {
             .sum::<f64>() as u64
     }
 
-    fn detail(&self, fact: &str, unit: &str, key: &str) -> String {
+    fn field(&self, fact: &str, unit: &str, key: &str) -> String {
         let event = self.of(fact, unit).last();
-        let value = event.and_then(|event| event["details"][key].as_str());
-        value.unwrap_or_default().to_owned()
+        match event.map(|event| &event["says"][key]) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        }
     }
 }
 
@@ -131,13 +134,13 @@ fn every_start_is_seen_whoever_causes_it() {
     assert_eq!(number(&systemd, "byhand.after"), 0);
     assert_eq!(seen.starts("ticked.service"), 1);
     assert_eq!(
-        seen.detail("unit_seen", "ticked.service", "triggered_by"),
+        seen.field("unit_seen", "ticked.service", "triggered_by"),
         "tick.timer"
     );
 
     assert_eq!(seen.n("unit_failed", "fails.service"), 1);
     assert_eq!(
-        seen.detail("unit_failed", "fails.service", "exit_status"),
+        seen.field("unit_failed", "fails.service", "exit_status"),
         "7"
     );
     assert_eq!(seen.n("unit_stopped", "fails.service"), 1);
@@ -145,12 +148,12 @@ fn every_start_is_seen_whoever_causes_it() {
     assert_eq!(seen.starts("quiet.service"), 0);
     assert_eq!(seen.n("unit_stopped", "quiet.service"), 0);
     assert_eq!(
-        seen.detail("unit_changed", "quiet.service", "enabled"),
+        seen.field("unit_changed", "quiet.service", "enabled"),
         "enabled"
     );
     assert_eq!(
-        seen.detail("unit_changed", "quiet.service", "was_enabled"),
-        "disabled"
+        seen.field("unit_changed", "quiet.service", "was"),
+        r#"[{"name":"enabled","value":"disabled"}]"#
     );
 
     let failed = seen
@@ -160,7 +163,7 @@ fn every_start_is_seen_whoever_causes_it() {
     let expected = 1 + stopped_badly.iter().sum::<u64>();
     assert_eq!(failed.and_then(Value::as_f64), Some(expected as f64));
     let settings = ["restart_ns", "start_limit_interval_ns"];
-    let settings = settings.map(|key| seen.detail("unit_seen", "early.service", key));
+    let settings = settings.map(|key| seen.field("unit_seen", "early.service", key));
     assert_eq!(settings, ["100000000", "0"]);
 }
 
@@ -225,7 +228,7 @@ fn check_anew(units: &[(&str, &str)], before: &str) -> Value {
     assert_eq!(seen.starts("byhand.service"), 7, "{:#?}", seen.gaps());
     assert_eq!(seen.starts("knocked.service"), 5, "{:#?}", seen.gaps());
     assert_eq!(
-        seen.detail("unit_seen", "knocked.service", "triggered_by"),
+        seen.field("unit_seen", "knocked.service", "triggered_by"),
         "knock.socket"
     );
     let gaps = seen.gaps();

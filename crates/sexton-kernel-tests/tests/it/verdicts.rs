@@ -5,18 +5,17 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
 use sexton_kernel_tests::churner::{Churner, LOOP};
+use sexton_kernel_tests::dump;
 use sexton_kernel_tests::judging::{judge, watch};
 use sexton_kernel_tests::nursery::{Nursery, Pin};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::systemd::Systemd;
 use sexton_model::diagnosis::Diagnosis;
-use sexton_model::fact;
+use sexton_model::fact::memcg::MEMCG_ORIGIN;
 use sexton_model::finding::Finding;
-use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Record, Sink};
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::record::Record;
+use sexton_model::subject::Subject;
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
 const DUMP: &str = env!("CARGO_BIN_EXE_sensor-dump");
@@ -134,7 +133,7 @@ fn a_burst_that_drains_accuses_nobody() {
     let pattern = format!("{}/job-<n>", nursery.path);
     let seen = records
         .iter()
-        .filter(|record| record.fact() == Some(&fact::memcg::MEMCG_ORIGIN));
+        .filter(|record| record.fact() == Some(&MEMCG_ORIGIN.fact));
     let n_seen = seen
         .filter(|record| *record.subject.name == *pattern)
         .count();
@@ -223,24 +222,5 @@ fn a_unit_that_looks_healthy_is_behind_what_its_supervisor_makes() {
 
 /// A record of the sensor that ran inside.
 fn record(line: &str) -> Option<Record> {
-    let line: Value = serde_json::from_str(line).expect("a line of JSON");
-    let known = fact::by_name(line["fact"].as_str()?)?;
-    let kind = SubjectKind::by_name(line["kind"].as_str()?)?;
-    let subject = Subject::new(kind, line["name"].as_str()?);
-    let at = Moment::from_ns(line["at_ns"].as_u64()?);
-    let mut out = Sink::new("units", at);
-    match line["value"].as_f64() {
-        Some(value) => out.sample(&subject, known, value),
-        None => {
-            let details = line["details"].as_object()?.iter();
-            let details = details.map(|(key, value)| -> Detail {
-                (
-                    key.clone().into(),
-                    value.as_str().unwrap_or_default().to_owned(),
-                )
-            });
-            out.event(at, &subject, known, details.collect());
-        }
-    }
-    out.into_records().pop()
+    dump::record(&serde_json::from_str(line).expect("a line of JSON"))
 }

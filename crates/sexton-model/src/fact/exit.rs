@@ -1,70 +1,96 @@
 //! Facts about processes that ended: badly, or as clients of a daemon.
 
-use super::{Fact, FactKind, Unit};
+use super::show::{Mark, PROCESSES_FAILED};
+use crate::payload;
+use crate::subject::Subject;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[
-    &PROCESS_FAILED,
-    &PROCESS_FAILED_BURST,
-    &CLIENT_ENDED,
-    &PROCESS_EXITS_NORMAL,
-    &PROCESS_EXITS_ABNORMAL,
-    &OOM_VICTIMS,
-];
+payload! {
+    /// A process exited.
+    pub struct ProcessExit {
+        /// the task that exited last
+        pub pid: Option<u32>,
+        /// the process
+        pub tgid: Option<u32>,
+        /// its name
+        pub comm: Option<String>,
+        /// its own exit status
+        pub exit_code: Option<u32>,
+        /// the signal that ended it
+        pub signal: Option<u32>,
+        /// whether it left a core dump
+        pub core_dumped: Option<bool>,
+        /// its user
+        pub uid: Option<u32>,
+        /// its cgroup
+        pub cgroup: Option<String>,
+        /// whether that path is only the end of a longer one
+        pub cgroup_is_cut: Option<bool>,
+        /// the kernel's number of the cgroup
+        pub cgroup_id: Option<u64>,
+        /// the kind of origin that the cgroup shows
+        pub origin: Option<String>,
+        /// the unit that the cgroup shows
+        pub unit: Option<String>,
+        /// the container that the cgroup shows
+        pub container: Option<String>,
+        /// how long it ran
+        pub lifetime_ns: Option<u64>,
+        /// whether the kernel killed it for lack of memory
+        pub oom: Option<bool>,
+        /// what it is for, where a signature knows it
+        pub role: Option<String>,
+    }
 
-/// A process ended otherwise than with status 0.
-///
-/// Details: `pid` (the task that ended last), `tgid`, `comm`, `exit_code` or `signal` and
-/// `core_dumped`, `uid`, `cgroup`, `cgroup_is_cut`, `cgroup_id`, `origin`, `unit`, `container`,
-/// `lifetime_ns`, `oom`, `role` (when a signature knows it). What does not apply is left
-/// out.
-pub static PROCESS_FAILED: Fact = Fact {
-    name: "process_failed",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a process ended by a signal, with a status that is not 0, or for want of memory",
-};
+    /// More processes failed between two polls than are recorded one by one. The time is
+    /// that of the first.
+    pub struct ProcessBurst {
+        /// their name; `(others)` for all that are left
+        pub comm: Option<String>,
+        /// their exit status
+        pub exit_code: Option<u32>,
+        /// the signal that ended them
+        pub signal: Option<u32>,
+        /// how many
+        pub n: u64,
+    }
+}
 
-/// More processes failed between two polls than are told one by one.
-///
-/// Details: `comm`, `exit_code` or `signal`, `n`. The moment is that of the first.
-pub static PROCESS_FAILED_BURST: Fact = Fact {
-    name: "process_failed_burst",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "too many failed processes to tell one by one: how many of one name and status",
-};
+fn failed(_: &Subject, exit: &ProcessExit) -> Option<Mark> {
+    let mut text = how(exit.comm.as_ref(), exit.signal, exit.exit_code);
+    if let Some(place) = exit.unit.as_ref().or(exit.container.as_ref()) {
+        text.push_str(&format!(", in {place}"));
+    }
+    Some(Mark::new(&PROCESSES_FAILED, text))
+}
 
-/// A program that asks a daemon for containers or units ended with status 0.
-///
-/// Details: those of [`PROCESS_FAILED`].
-pub static CLIENT_ENDED: Fact = Fact {
-    name: "client_ended",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a program that asks a daemon for containers or units, such as docker, ended with status 0",
-};
+fn many_failed(_: &Subject, burst: &ProcessBurst) -> Option<Mark> {
+    let text = how(burst.comm.as_ref(), burst.signal, burst.exit_code);
+    Some(Mark::new(&PROCESSES_FAILED, text).times(burst.n))
+}
 
-/// Processes that ended with status 0.
-pub static PROCESS_EXITS_NORMAL: Fact = Fact {
-    name: "process_exits_normal",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "processes that ended with status 0 since the sensor began",
-};
+fn how(comm: Option<&String>, signal: Option<u32>, exit_code: Option<u32>) -> String {
+    let comm = comm.map_or("a process", String::as_str);
+    match (signal, exit_code) {
+        (Some(signal), _) => format!("{comm}: signal {signal}"),
+        (None, Some(code)) => format!("{comm}: status {code}"),
+        (None, None) => format!("{comm}: failed"),
+    }
+}
 
-/// Processes that ended otherwise.
-pub static PROCESS_EXITS_ABNORMAL: Fact = Fact {
-    name: "process_exits_abnormal",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "processes that ended otherwise than with status 0 since the sensor began",
-};
-
-/// Processes that the kernel chose to kill for want of memory.
-pub static OOM_VICTIMS: Fact = Fact {
-    name: "oom_victims",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "processes the kernel chose to kill for want of memory since the sensor began, dead yet or not",
-};
+facts! {
+    /// a process ended by a signal, with a status that is not 0, or for want of memory
+    event PROCESS_FAILED = "process_failed" of ProcessExit,
+        shown: marks!(ProcessExit, failed);
+    /// more failed processes than are recorded one by one: how many of one name and status
+    event PROCESS_FAILED_BURST = "process_failed_burst" of ProcessBurst,
+        shown: marks!(ProcessBurst, many_failed);
+    /// a program that asks a daemon for containers or units, such as docker, ended with status 0
+    event CLIENT_ENDED = "client_ended" of ProcessExit;
+    /// processes that ended with status 0 since the sensor began
+    counter PROCESS_EXITS_NORMAL = "process_exits_normal" in Count;
+    /// processes that ended otherwise than with status 0 since the sensor began
+    counter PROCESS_EXITS_ABNORMAL = "process_exits_abnormal" in Count;
+    /// processes the kernel chose to kill for want of memory since the sensor began, dead yet or
+    /// not
+    counter OOM_VICTIMS = "oom_victims" in Count;
+}

@@ -1,46 +1,74 @@
 //! Facts about the machine itself.
 
-use super::{Fact, FactKind, Unit};
+use std::any::Any;
+use std::collections::BTreeMap;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[
-    &HOST_DESCRIPTION,
-    &HOST_CPUS,
-    &HOST_NUMA_NODES,
-    &HOST_MEMORY_BYTES,
+use crate::payload::{FieldSpec, Fields, Malformed, Payload, Structure, Value, ValueKind};
+
+/// What the machine is, by name: each only where it is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostDescription {
+    /// Names of one of the families of [`FAMILIES`], and values, escaped.
+    pub entries: BTreeMap<String, String>,
+}
+
+const fn family(name: &'static str, help: &'static str) -> FieldSpec {
+    FieldSpec {
+        name,
+        kind: ValueKind::Text,
+        is_required: false,
+        help,
+    }
+}
+
+/// The names that a description may have; those that end in `*` begin a family.
+static FAMILIES: &[FieldSpec] = &[
+    family("kernel_release", "the release of the kernel"),
+    family("kernel_version", "its build"),
+    family("command_line", "its command line, secrets left out"),
+    family("distribution_*", "from os-release"),
+    family("hypervisor_*", "what it runs on"),
+    family("machine_*", "vendor and product"),
+    family("cpus_online", "cores that are online"),
+    family("sysctl_*", "settings of the kernel"),
+    family("boot_*", "switches of the command line"),
+    family("image_*", "the image it was made from"),
 ];
 
-/// What the machine is. Details, each only where it is known: `kernel_release`,
-/// `kernel_version`, `command_line` (secrets left out), `distribution_*`, `hypervisor_*`
-/// and `machine_*` (what it runs on), `cpus_online`, `sysctl_*`, `boot_*` (switches of the
-/// command line) and `image_*` (what image it was made from).
-pub static HOST_DESCRIPTION: Fact = Fact {
-    name: "host_description",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "what the machine is: kernel, distribution, hypervisor, settings, image",
-};
+impl Payload for HostDescription {
+    fn fields(&self) -> Fields {
+        let entries = self.entries.iter();
+        entries
+            .map(|(name, value)| (name.clone().into(), Value::Text(value.clone())))
+            .collect()
+    }
 
-/// CPUs that are online.
-pub static HOST_CPUS: Fact = Fact {
-    name: "host_cpus",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "CPUs that are online",
-};
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
 
-/// NUMA nodes that are online.
-pub static HOST_NUMA_NODES: Fact = Fact {
-    name: "host_numa_nodes",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "NUMA nodes that are online",
-};
+impl Structure for HostDescription {
+    const FIELDS: &'static [FieldSpec] = FAMILIES;
 
-/// Memory that the kernel has to give.
-pub static HOST_MEMORY_BYTES: Fact = Fact {
-    name: "host_memory_bytes",
-    unit: Unit::Bytes,
-    kind: FactKind::Gauge,
-    help: "memory that the kernel has to give",
-};
+    fn read(fields: &Fields) -> Result<Self, Malformed> {
+        let text = |(name, value): &(_, Value)| -> Option<(String, String)> {
+            let name: &std::borrow::Cow<'static, str> = name;
+            Some((name.to_string(), value.as_text()?.to_owned()))
+        };
+        Ok(Self {
+            entries: fields.iter().filter_map(text).collect(),
+        })
+    }
+}
+
+facts! {
+    /// what the machine is: kernel, distribution, hypervisor, settings, image
+    event HOST_DESCRIPTION = "host_description" of HostDescription;
+    /// CPUs that are online
+    gauge HOST_CPUS = "host_cpus" in Count;
+    /// NUMA nodes that are online
+    gauge HOST_NUMA_NODES = "host_numa_nodes" in Count;
+    /// memory that the kernel has to give
+    gauge HOST_MEMORY_BYTES = "host_memory_bytes" in Bytes;
+}

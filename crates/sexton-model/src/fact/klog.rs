@@ -1,39 +1,94 @@
 //! Facts about the kernel log.
 
-use super::{Fact, FactKind, Unit};
+use super::show::{KERNEL_LOG, Mark, NICS};
+use crate::payload;
+use crate::payload::{Fields, Structure, Value};
+use crate::subject::Subject;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[&KLOG_EVENT, &KLOG_LINES, &KLOG_LINES_UNCLASSIFIED];
+payload! {
+    /// What a wording captured.
+    pub struct Capture {
+        /// its name in the signature
+        pub name: String,
+        /// the text
+        pub value: String,
+    }
 
-/// The kernel, or a program that writes to its log, said something that we know.
-///
-/// Details: `id` of the wording, `class` (one of [`CLASSES`]), `driver`, `level`, `seq`
-/// (the line's number since boot), `written_by` (`kernel` or `userspace`),
-/// `time_error_ns` (how far off the time may be); where the line says so `device`,
-/// `bus`, `queue`, `cpu` and more; `doubtful` for what the line says but is known to
-/// say wrongly; `line`, the whole line, escaped.
-pub static KLOG_EVENT: Fact = Fact {
-    name: "klog_event",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a line of the kernel log whose wording is known",
-};
+    /// The kernel, or a program that writes to its log, said something that is known.
+    @from_old(captures_from_old)
+    pub struct KernelLine {
+        /// the signature that knows it
+        pub id: Option<String>,
+        /// what it means; one of the classes of this module
+        pub class: Option<String>,
+        /// the driver that says it
+        pub driver: Option<String>,
+        /// its level
+        pub level: Option<String>,
+        /// its number since boot
+        pub seq: Option<u64>,
+        /// `kernel` or `userspace`
+        pub written_by: Option<String>,
+        /// how far off its time may be
+        pub time_error_ns: Option<u64>,
+        /// the network interface it is about
+        pub device: Option<String>,
+        /// the address of that device
+        pub bus: Option<String>,
+        /// the queue it names
+        pub queue: Option<u64>,
+        /// the core it names
+        pub cpu: Option<u32>,
+        /// the process it names
+        pub pid: Option<u32>,
+        /// that process's name
+        pub comm: Option<String>,
+        /// the time since the queue was last polled
+        pub since_napi_us: Option<u64>,
+        /// the limit of the driver
+        pub threshold_us: Option<u64>,
+        /// everything else that the wording captured
+        pub captures: Vec<Capture>,
+        /// what the line says but is known to say wrongly
+        pub doubtful: Option<String>,
+        /// the whole line, escaped
+        pub line: Option<String>,
+    }
+}
 
-/// Lines of the kernel log that were read.
-pub static KLOG_LINES: Fact = Fact {
-    name: "klog_lines",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "lines of the kernel log read since the sensor was opened",
-};
+/// Older recordings have every capture as a field of its own.
+fn captures_from_old(fields: &Fields) -> Fields {
+    let is_known = |name: &str| KernelLine::FIELDS.iter().any(|field| field.name == name);
+    let (mut known, other): (Fields, Fields) =
+        fields.iter().cloned().partition(|(name, _)| is_known(name));
+    if !other.is_empty() {
+        let capture = |(name, value): (std::borrow::Cow<'static, str>, Value)| {
+            let name = Value::Text(name.into_owned());
+            Value::Group(vec![("name".into(), name), ("value".into(), value)])
+        };
+        let captures = other.into_iter().map(capture).collect();
+        known.push(("captures".into(), Value::List(captures)));
+    }
+    known
+}
 
-/// Lines of the kernel log whose wording is not known.
-pub static KLOG_LINES_UNCLASSIFIED: Fact = Fact {
-    name: "klog_lines_unclassified",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "lines of the kernel log that no known wording fits, since the sensor was opened",
-};
+fn logged(_: &Subject, line: &KernelLine) -> Option<Mark> {
+    let class = line.class.as_deref().unwrap_or("line");
+    let is_nic = class.starts_with("nic_") || class.starts_with("link_") || class == "napi_starved";
+    let text = line.line.as_deref().unwrap_or(class).to_owned();
+    let lane = if is_nic { &NICS } else { &KERNEL_LOG };
+    Some(Mark::new(lane, text).of_kind(class.to_owned()))
+}
+
+facts! {
+    /// a line of the kernel log whose wording is known
+    event KLOG_EVENT = "klog_event" of KernelLine,
+        shown: marks!(KernelLine, logged);
+    /// lines of the kernel log read since the sensor was opened
+    counter KLOG_LINES = "klog_lines" in Count;
+    /// lines of the kernel log that no known wording fits, since the sensor was opened
+    counter KLOG_LINES_UNCLASSIFIED = "klog_lines_unclassified" in Count;
+}
 
 /// The classes of known wordings, and what a line of each means.
 pub static CLASSES: &[(&str, &str)] = &[

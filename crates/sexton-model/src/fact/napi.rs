@@ -1,88 +1,92 @@
 //! Facts about network polling.
 
-use super::{Fact, FactKind, Unit};
+use super::show::{Group, MS, Mark, NAPI_DELAYED, SECOND, Series, Show};
+use crate::old;
+use crate::payload;
+use crate::payload::Fields;
+use crate::subject::Subject;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[
-    &NAPI_WAIT_NS,
-    &NAPI_DELAY_P50_NS,
-    &NAPI_DELAY_P99_NS,
-    &NAPI_DELAY_MAX_NS,
-    &NAPI_TX_DELAY_MAX_NS,
-    &NAPI_THREAD_DELAY_MAX_NS,
-    &NAPI_POLL_GAP_NS,
-    &NAPI_STARVED,
-    &NAPI_SERVED,
-];
+payload! {
+    /// Network polling waited for a core, and who occupied the core longest meanwhile.
+    @from_old(from_old)
+    pub struct NapiDelay {
+        /// what waited: `net_rx`, `net_tx`, or the thread that polls
+        pub what: Option<String>,
+        /// how long
+        pub waited_ns: Option<u64>,
+        /// who occupied the core longest meanwhile
+        pub holder_pid: Option<u32>,
+        /// its name
+        pub holder_comm: Option<String>,
+        /// when it got the core, or the wait began if that was later
+        pub holder_since_ns: Option<u64>,
+        /// how long it had the core, of the wait
+        pub holder_ns: Option<u64>,
+        /// its kernel functions, outermost first; `[user]` if it was not in the kernel
+        pub stack: Vec<String>,
+    }
+}
 
-/// How long polling work waits now.
-pub static NAPI_WAIT_NS: Fact = Fact {
-    name: "napi_wait_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "how long the oldest network polling work of this core, or of the node, has waited by now; 0 when none waits",
-};
+fn from_old(fields: &Fields) -> Fields {
+    old::lists(fields, &[("stack", ";")])
+}
 
-/// Half of the receive softirqs ran within this.
-pub static NAPI_DELAY_P50_NS: Fact = Fact {
-    name: "napi_delay_p50_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "half of the NET_RX softirqs of the interval ran within this time after they were raised, rounded up to a power of two",
-};
+fn waits(core: &Subject, delay: &NapiDelay) -> Option<Mark> {
+    Some(Mark::new(
+        &NAPI_DELAYED,
+        sentence(core, "NAPI poll pending", delay),
+    ))
+}
 
-/// 99 of 100 receive softirqs ran within this.
-pub static NAPI_DELAY_P99_NS: Fact = Fact {
-    name: "napi_delay_p99_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "99 of 100 NET_RX softirqs of the interval ran within this time after they were raised, rounded up to a power of two",
-};
+fn served(core: &Subject, delay: &NapiDelay) -> Option<Mark> {
+    Some(Mark::new(
+        &NAPI_DELAYED,
+        sentence(core, "NAPI poll ran", delay),
+    ))
+}
 
-/// The longest delay of a receive softirq.
-pub static NAPI_DELAY_MAX_NS: Fact = Fact {
-    name: "napi_delay_max_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the longest time from raise to run of a NET_RX softirq that ran in the interval",
-};
+fn sentence(core: &Subject, what: &str, delay: &NapiDelay) -> String {
+    let mut text = format!("{core}: {what}");
+    if let Some(ns) = delay.waited_ns {
+        text.push_str(&format!(" after {} ms", ns / MS));
+    }
+    if let Some(holder) = &delay.holder_comm {
+        text.push_str(&format!(", core occupied by {holder}"));
+    }
+    text
+}
 
-/// The longest delay of a transmit softirq.
-pub static NAPI_TX_DELAY_MAX_NS: Fact = Fact {
-    name: "napi_tx_delay_max_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the longest time from raise to run of a NET_TX softirq that ran in the interval",
-};
+const fn delay(id: &'static str, label: &'static str) -> Show {
+    let series = Series::line(id, Group::Network, label, "napi");
+    Show::Series(series.of_any().every(100 * MS, 5 * SECOND))
+}
 
-/// The longest delay of a thread that polls.
-pub static NAPI_THREAD_DELAY_MAX_NS: Fact = Fact {
-    name: "napi_thread_delay_max_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the longest time from wake to run of ksoftirqd or a threaded NAPI task that ran in the interval",
-};
-
-/// The longest time without a poll while work was left.
-pub static NAPI_POLL_GAP_NS: Fact = Fact {
-    name: "napi_poll_gap_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the longest time in the interval that a NAPI instance with work left was not polled",
-};
-
-/// Network polling has waited too long on a core.
-pub static NAPI_STARVED: Fact = Fact {
-    name: "napi_starved",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "network polling has waited over half a second on this core; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns, stack (outermost first, or [user])",
-};
-
-/// Network polling that had waited too long ran.
-pub static NAPI_SERVED: Fact = Fact {
-    name: "napi_served",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "network polling that had waited over half a second ran at last; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns",
-};
+facts! {
+    /// how long the oldest network polling work of this core, or of the node, has waited by now;
+    /// 0 when none waits
+    gauge NAPI_WAIT_NS = "napi_wait_ns" in Nanoseconds,
+        shown: delay("network.wait", "longest pending NAPI poll");
+    /// half of the NET_RX softirqs of the interval ran within this time after they were raised,
+    /// rounded up to a power of two
+    gauge NAPI_DELAY_P50_NS = "napi_delay_p50_ns" in Nanoseconds;
+    /// 99 of 100 NET_RX softirqs of the interval ran within this time after they were raised,
+    /// rounded up to a power of two
+    gauge NAPI_DELAY_P99_NS = "napi_delay_p99_ns" in Nanoseconds;
+    /// the longest time from raise to run of a NET_RX softirq that ran in the interval
+    gauge NAPI_DELAY_MAX_NS = "napi_delay_max_ns" in Nanoseconds,
+        shown: delay("network.delay", "longest NET_RX delay");
+    /// the longest time from raise to run of a NET_TX softirq that ran in the interval
+    gauge NAPI_TX_DELAY_MAX_NS = "napi_tx_delay_max_ns" in Nanoseconds;
+    /// the longest time from wake to run of ksoftirqd or a threaded NAPI task that ran in the
+    /// interval
+    gauge NAPI_THREAD_DELAY_MAX_NS = "napi_thread_delay_max_ns" in Nanoseconds;
+    /// the longest time in the interval that a NAPI instance with work left was not polled
+    gauge NAPI_POLL_GAP_NS = "napi_poll_gap_ns" in Nanoseconds,
+        shown: delay("network.gap", "longest gap between polls of a queue");
+    /// network polling has waited over half a second on this core
+    event NAPI_STARVED = "napi_starved" of NapiDelay,
+        shown: marks!(NapiDelay, waits);
+    /// network polling that had waited over half a second ran at last
+    event NAPI_SERVED = "napi_served" of NapiDelay,
+        shown: marks!(NapiDelay, served);
+}

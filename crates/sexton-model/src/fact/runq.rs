@@ -1,79 +1,57 @@
 //! Facts about waiting for a core.
 
-use super::{Fact, FactKind, Unit};
+use super::show::{Group, SECOND, Series, Show};
+use crate::payload;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[
-    &RUNQ_DELAY_P50_NS,
-    &RUNQ_DELAY_P99_NS,
-    &RUNQ_DELAY_MAX_NS,
-    &RUNQ_WAITING_TASKS,
-    &RUNQ_WAITING_NS,
-    &RUNQ_WAIT,
-    &RUNQ_WAITING,
-    &RUNQ_LONGEST,
-];
+payload! {
+    /// A task waited for a core, and who ran there longest meanwhile.
+    pub struct CoreWait {
+        /// the task that waited
+        pub pid: u32,
+        /// its name
+        pub comm: Option<String>,
+        /// how long
+        pub waited_ns: u64,
+        /// who ran longest meanwhile, or runs now if the wait goes on
+        pub holder_pid: Option<u32>,
+        /// its name
+        pub holder_comm: Option<String>,
+        /// how long it ran, of the wait
+        pub holder_ns: Option<u64>,
+    }
+}
 
-/// Half of the waits for this core were at most this long.
-pub static RUNQ_DELAY_P50_NS: Fact = Fact {
-    name: "runq_delay_p50_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "half of the waits for this core that ended in the interval were at most this long, rounded up to a power of two",
-};
+const LONGEST: Series = Series::line(
+    "cores.wait",
+    Group::Cores,
+    "longest wait for a core",
+    "runq",
+)
+.of_any()
+.every(SECOND, 5 * SECOND);
 
-/// 99 of 100 waits for this core were at most this long.
-pub static RUNQ_DELAY_P99_NS: Fact = Fact {
-    name: "runq_delay_p99_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "99 of 100 waits for this core that ended in the interval were at most this long, rounded up to a power of two",
-};
-
-/// The longest wait for this core.
-pub static RUNQ_DELAY_MAX_NS: Fact = Fact {
-    name: "runq_delay_max_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the longest wait for this core that ended in the interval; below one millisecond, rounded up to a power of two",
-};
-
-/// Tasks that have waited too long and still do.
-pub static RUNQ_WAITING_TASKS: Fact = Fact {
-    name: "runq_waiting_tasks",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "tasks that could run but have waited over 100 ms for a core and still do; a CPU quota makes tasks wait too",
-};
-
-/// How long the oldest of those has waited.
-pub static RUNQ_WAITING_NS: Fact = Fact {
-    name: "runq_waiting_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "how long the task that waits longest for a core has waited by now; 0 when none waits over 100 ms",
-};
-
-/// A task got a core after too long a wait.
-pub static RUNQ_WAIT: Fact = Fact {
-    name: "runq_wait",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a task that could run waited over 100 ms for this core; details: pid, comm, waited_ns, and who ran longest meanwhile: holder_pid, holder_comm, holder_ns",
-};
-
-/// A task waits too long and still does.
-pub static RUNQ_WAITING: Fact = Fact {
-    name: "runq_waiting",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a task that could run has waited over 100 ms for this core and still does; details: pid, comm, waited_ns, and who runs there now: holder_pid, holder_comm",
-};
-
-/// The longest wait of an interval.
-pub static RUNQ_LONGEST: Fact = Fact {
-    name: "runq_longest",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "the longest wait for any core that ended in the interval, from 10 to 100 ms; details as of runq_wait",
-};
+facts! {
+    /// half of the waits for this core that ended in the interval were at most this long, rounded
+    /// up to a power of two
+    gauge RUNQ_DELAY_P50_NS = "runq_delay_p50_ns" in Nanoseconds;
+    /// 99 of 100 waits for this core that ended in the interval were at most this long, rounded
+    /// up to a power of two
+    gauge RUNQ_DELAY_P99_NS = "runq_delay_p99_ns" in Nanoseconds;
+    /// the longest wait for this core that ended in the interval; below one millisecond, rounded
+    /// up to a power of two
+    gauge RUNQ_DELAY_MAX_NS = "runq_delay_max_ns" in Nanoseconds,
+        shown: Show::Series(LONGEST);
+    /// tasks that could run but have waited over 100 ms for a core and still do; a CPU quota
+    /// makes tasks wait too
+    gauge RUNQ_WAITING_TASKS = "runq_waiting_tasks" in Count;
+    /// how long the task that waits longest for a core has waited by now; 0 when none waits over
+    /// 100 ms
+    gauge RUNQ_WAITING_NS = "runq_waiting_ns" in Nanoseconds;
+    /// a task that could run waited over 100 ms for this core
+    event RUNQ_WAIT = "runq_wait" of CoreWait;
+    /// a task that could run has waited over 100 ms for this core and still does
+    event RUNQ_WAITING = "runq_waiting" of CoreWait;
+    /// the longest wait for any core that ended in the interval, from 10 to 100 ms; details as of
+    /// runq_wait
+    event RUNQ_LONGEST = "runq_longest" of CoreWait;
+}

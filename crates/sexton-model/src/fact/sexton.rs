@@ -1,30 +1,22 @@
 //! Facts about sexton itself.
 
-use super::{Fact, FactKind, Unit};
+use crate::payload;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[&SEXTON_POLL_NS, &SEXTON_WALL_CLOCK_NS, &SEXTON_CLOCK_JUMP];
+payload! {
+    /// The wall clock was set.
+    pub struct ClockJump {
+        /// by how much, against the clock of the recording
+        pub moved_ns: Option<i64>,
+        /// what it said then
+        pub wall_ns: Option<u64>,
+    }
+}
 
-/// How long a poll of a sensor took.
-pub static SEXTON_POLL_NS: Fact = Fact {
-    name: "sexton_poll_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "how long one poll of a sensor took",
-};
-
-/// What the wall clock said, in nanoseconds since 1970.
-pub static SEXTON_WALL_CLOCK_NS: Fact = Fact {
-    name: "sexton_wall_clock_ns",
-    unit: Unit::Nanoseconds,
-    kind: FactKind::Gauge,
-    help: "the wall clock, in nanoseconds since 1970, at this moment of the clock of the recording",
-};
-
-/// The wall clock was set.
-pub static SEXTON_CLOCK_JUMP: Fact = Fact {
-    name: "sexton_clock_jump",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "the wall clock was set: it moved against the clock of the recording",
-};
+facts! {
+    /// how long one poll of a sensor took
+    gauge SEXTON_POLL_NS = "sexton_poll_ns" in Nanoseconds;
+    /// the wall clock, in nanoseconds since 1970, at this moment of the clock of the recording
+    gauge SEXTON_WALL_CLOCK_NS = "sexton_wall_clock_ns" in Nanoseconds;
+    /// the wall clock was set: it moved against the clock of the recording
+    event SEXTON_CLOCK_JUMP = "sexton_clock_jump" of ClockJump;
+}

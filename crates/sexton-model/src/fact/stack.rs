@@ -1,40 +1,52 @@
 //! Facts about what samples of stacks show: who had a core, and what the kernel did for it.
 
-use super::{Fact, FactKind, Unit};
+use crate::old;
+use crate::payload;
+use crate::payload::Fields;
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[&PROCESS_ON_CORE, &STACK_SAMPLES, &STACK_SAMPLES_LOST];
+payload! {
+    /// A process had much of a core's time in the kernel, in the interval that ends now. The
+    /// subject is the process. Only the few that had most of it are recorded.
+    @from_old(from_old)
+    pub struct ProcessOnCore {
+        /// its name
+        pub comm: Option<String>,
+        /// the core where most of its kernel samples were taken
+        pub cpu: Option<u32>,
+        /// its cgroup
+        pub cgroup: Option<String>,
+        /// the unit that the cgroup shows
+        pub unit: Option<String>,
+        /// its samples on all cores
+        pub samples: Option<u64>,
+        /// of these, samples in the kernel
+        pub kernel_samples: Option<u64>,
+        /// the length of the interval
+        pub interval_ns: Option<u64>,
+        /// part of that core's time that it had
+        pub core_ratio: Option<f64>,
+        /// part of that core's time that it had in the kernel
+        pub kernel_ratio: Option<f64>,
+        /// the kernel stack that was seen most, outermost first
+        pub hot_stack: Vec<String>,
+        /// its part of the kernel samples
+        pub hot_share: Option<f64>,
+        /// samples of all cores that were lost in this interval
+        pub n_lost: Option<u64>,
+        /// whether it is the process that records this
+        pub own: Option<bool>,
+    }
+}
 
-/// A process had much of a core's time in the kernel, of the interval that ends now.
-///
-/// Told of the few processes that had the most of it. The subject is the process.
-///
-/// Details: `comm`, `cpu` (the core where most of its kernel samples were taken), `cgroup`,
-/// `unit`, `samples` and `kernel_samples` (on all cores), `interval_ns`, `core_ratio` and
-/// `kernel_ratio` (parts of one core's time: of all its samples, and of those in the kernel,
-/// on that core), `hot_stack` (the kernel stack that was seen most, `outermost;...;innermost`)
-/// and `hot_share` (its part of the kernel samples), `n_lost` (samples of all cores that were
-/// lost in this interval; left out when none were), `own` (it is the process that records
-/// this; left out of all others). What is not known is left out.
-pub static PROCESS_ON_CORE: Fact = Fact {
-    name: "process_on_core",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a process had much of a core's time in the kernel: how much, and in which functions",
-};
+fn from_old(fields: &Fields) -> Fields {
+    old::lists(fields, &[("hot_stack", ";")])
+}
 
-/// Samples that were taken.
-pub static STACK_SAMPLES: Fact = Fact {
-    name: "stack_samples",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "samples of stacks that were taken since the sensor began, those of idle cores included",
-};
-
-/// Samples that were lost.
-pub static STACK_SAMPLES_LOST: Fact = Fact {
-    name: "stack_samples_lost",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "samples of stacks that found no room, or whose stack did not, since the sensor began",
-};
+facts! {
+    /// a process had much of a core's time in the kernel: how much, and in which functions
+    event PROCESS_ON_CORE = "process_on_core" of ProcessOnCore;
+    /// samples of stacks that were taken since the sensor began, those of idle cores included
+    counter STACK_SAMPLES = "stack_samples" in Count;
+    /// samples of stacks that found no room, or whose stack did not, since the sensor began
+    counter STACK_SAMPLES_LOST = "stack_samples_lost" in Count;
+}

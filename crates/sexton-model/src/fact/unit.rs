@@ -1,130 +1,288 @@
 //! Facts about systemd units.
 
-use super::{Fact, FactKind, Unit};
+use super::show::{Mark, UNITS_RESTARTED, UNITS_STARTED};
+use crate::old;
+use crate::payload::{Field, Fields, Value, ValueKind, stored};
+use crate::subject::Subject;
+use crate::{choice, payload};
 
-/// All of this area.
-pub(super) static ALL: &[&Fact] = &[
-    &UNITS,
-    &UNITS_FAILED,
-    &UNIT_STARTS,
-    &UNIT_RESTARTS,
-    &UNIT_SEEN,
-    &UNIT_CHANGED,
-    &UNIT_STARTED,
-    &UNIT_STOPPED,
-    &UNIT_FAILED,
-    &UNIT_LOGGED,
-    &UNIT_FILE,
-    &UNIT_SHAPE,
-];
+/// A time that systemd may leave open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// So many nanoseconds.
+    Ns(u64),
+    /// No end.
+    Infinity,
+}
 
-/// Units that systemd holds in memory.
-pub static UNITS: Fact = Fact {
-    name: "units",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "units that systemd holds in memory, running or not",
-};
+impl Field for Span {
+    const KIND: ValueKind = ValueKind::Text;
 
-/// Units in the state `failed`.
-pub static UNITS_FAILED: Fact = Fact {
-    name: "units_failed",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "units in the state failed",
-};
+    fn put(&self) -> Option<Value> {
+        Some(match self {
+            Span::Ns(ns) => Value::Count(*ns),
+            Span::Infinity => Value::Text("infinity".into()),
+        })
+    }
 
-/// Starts of a unit since the poll before, whoever caused them. Not told when there
-/// were none.
-pub static UNIT_STARTS: Fact = Fact {
-    name: "unit_starts",
-    unit: Unit::Count,
-    kind: FactKind::Gauge,
-    help: "starts of a unit since the poll before: by hand, timer, socket, dependency or restart",
-};
+    fn take(stored: Option<&Value>) -> Option<Self> {
+        match stored? {
+            Value::Text(text) if text == "infinity" => Some(Span::Infinity),
+            value => u64::take(Some(value)).map(Span::Ns),
+        }
+    }
+}
 
-/// systemd's own `NRestarts`, told when it changed.
-pub static UNIT_RESTARTS: Fact = Fact {
-    name: "unit_restarts",
-    unit: Unit::Count,
-    kind: FactKind::Counter,
-    help: "automatic restarts of a service as systemd counts them (NRestarts); a manual start resets it",
-};
+choice! {
+    /// What began a run of a unit.
+    pub enum StartedBy {
+        /// systemd restarted it by itself.
+        Restart = "restart",
+        /// Anything else: by hand, timer, socket or dependency.
+        Start = "start",
+    }
+}
 
-/// What a unit is set to do, when it is first seen. Details: `enabled`, `preset`,
-/// `load`, `active`, `sub`, `fragment`, `triggered_by`, `restart`, `restart_ns`,
-/// `start_limit_interval_ns`, `start_limit_burst`; `result` of its last run, `main_pid` and
-/// `state_monotonic_ns` (when it came into its state); those that do not apply are left
-/// out. Of units without settings only failed ones are told.
-pub static UNIT_SEEN: Fact = Fact {
-    name: "unit_seen",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a unit was seen for the first time: its state and its settings",
-};
+payload! {
+    /// A unit as it was first seen, or after its settings changed.
+    @from_old(settings_from_old)
+    pub struct UnitSeen {
+        /// the state of its file: `enabled`, `static` and so on
+        pub enabled: Option<String>,
+        /// what the presets say
+        pub preset: Option<String>,
+        /// its file
+        pub fragment: Option<String>,
+        /// the units that start it
+        pub triggered_by: Option<String>,
+        /// `Restart=`
+        pub restart: Option<String>,
+        /// `RestartSec=`
+        pub restart_ns: Option<Span>,
+        /// `StartLimitIntervalSec=`
+        pub start_limit_interval_ns: Option<Span>,
+        /// `StartLimitBurst=`
+        pub start_limit_burst: Option<u64>,
+        /// `Type=`
+        pub service_type: Option<String>,
+        /// whether its file was loaded
+        pub load: Option<String>,
+        /// its state
+        pub active: Option<String>,
+        /// its state in more detail
+        pub sub: Option<String>,
+        /// the result of its last run
+        pub result: Option<String>,
+        /// its main process
+        pub main_pid: Option<u64>,
+        /// when it came into its state
+        pub state_monotonic_ns: Option<u64>,
+        /// the settings that changed, as they were
+        pub was: Vec<Setting>,
+    }
 
-/// A unit's settings are not what they were. Details as for [`UNIT_SEEN`], and the
-/// `was_…` of each that changed.
-pub static UNIT_CHANGED: Fact = Fact {
-    name: "unit_changed",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a unit was enabled, disabled, masked or set up otherwise",
-};
+    /// One setting and its value.
+    pub struct Setting {
+        /// its name
+        pub name: String,
+        /// its value; empty if there was none
+        pub value: String,
+    }
 
-/// A unit began a run. Details: `by` (`restart` or `start`), `n` (more than one where
-/// systemd's count says that starts went unseen), `invocation`, `main_pid`, `triggered_by`.
-pub static UNIT_STARTED: Fact = Fact {
-    name: "unit_started",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a unit began a run",
-};
+    /// A unit began a run.
+    pub struct UnitStarted {
+        /// what began it
+        pub by: Option<StartedBy>,
+        /// more than one if systemd's count says that starts went unseen
+        pub n: Option<u64>,
+        /// systemd's id of the run
+        pub invocation: Option<String>,
+        /// its main process
+        pub main_pid: Option<u64>,
+        /// the units that start it
+        pub triggered_by: Option<String>,
+    }
 
-/// A run of a unit ended. Details: `result` (`unseen` where only the next start told of
-/// it, left out where it may be that of the next run), `exit_code` (`exited`, `killed`, `dumped`), `exit_status`, `lifetime_ns`.
-pub static UNIT_STOPPED: Fact = Fact {
-    name: "unit_stopped",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a run of a unit ended",
-};
+    /// A run of a unit ended, or the unit failed.
+    pub struct UnitStopped {
+        /// systemd's result; `unseen` if only the next start showed the end
+        pub result: Option<String>,
+        /// `exited`, `killed` or `dumped`
+        pub exit_code: Option<String>,
+        /// exit status, or the number of the signal
+        pub exit_status: Option<String>,
+        /// how long the run was
+        pub lifetime_ns: Option<u64>,
+    }
 
-/// A unit entered the state `failed`, or could not start because of another. Details:
-/// `result`, `exit_code`, `exit_status`.
-pub static UNIT_FAILED: Fact = Fact {
-    name: "unit_failed",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a unit failed, or could not be started because what it depends on failed",
-};
+    /// A unit wrote to the journal.
+    pub struct UnitLogged {
+        /// entries within a second
+        pub n: u64,
+    }
 
-/// A unit wrote to the journal. Details: `n`, entries within a second. What they say is not
-/// kept.
-pub static UNIT_LOGGED: Fact = Fact {
-    name: "unit_logged",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "a unit wrote to systemd's journal; what it wrote is not kept",
-};
+    /// What the files of a unit say that a boot starts or may start.
+    @from_old(file_from_old)
+    pub struct UnitFile {
+        /// the state of its file
+        pub state: Option<String>,
+        /// what the presets say
+        pub preset: Option<String>,
+        /// the package that owns it
+        pub package: Option<String>,
+        /// its path
+        pub file: Option<String>,
+        /// the units from the default target to it
+        pub reached_by: Vec<String>,
+        /// the deployment profile of the node
+        pub shape: Option<String>,
+        /// whether that profile needs it
+        pub role: Option<String>,
+        /// the profile that says so: that of the node, or `base` of every system
+        pub role_shape: Option<String>,
+        /// why
+        pub role_why: Option<String>,
+        /// `Restart=`, of services that are restarted on failure
+        pub restart: Option<String>,
+        /// how often it may restart, worked out
+        pub arithmetic: Option<String>,
+        /// whether its start limit never ends a restart loop
+        pub endless: Option<bool>,
+        /// restarts a day at most
+        pub runs_per_day: Option<u64>,
+        /// settings that prevent a restart
+        pub prevented_by: Vec<String>,
+        /// starts a day by a timer or the like
+        pub starts_per_day: Option<f64>,
+        /// what starts it so often
+        pub starts_by: Option<String>,
+        /// why it cannot start
+        pub fails: Option<String>,
+        /// why systemd skips it
+        pub skipped: Option<String>,
+        /// the signature that knows it
+        pub offender: Option<String>,
+        /// what that signature says of it
+        pub offender_why: Option<String>,
+        /// evidence that it has no use here
+        pub offender_evidence: Vec<String>,
+        /// evidence that it is in use
+        pub offender_veto: Option<String>,
+        /// the risk of turning it off
+        pub offender_risk: Option<String>,
+        /// what to do with it
+        pub offender_action: Option<String>,
+        /// whether the signature could not see enough
+        pub offender_unsure: Option<bool>,
+        /// units that start it, to be turned off too
+        pub offender_triggers: Vec<String>,
+        /// where this is documented
+        pub offender_source: Option<String>,
+    }
 
-/// What the files of a unit say, of each that a boot starts or may start. Details: `state`,
-/// `preset`, `package`, `file`, `reached_by`, `shape`; `restart`, `arithmetic`, `endless`,
-/// `runs_per_day`, `prevented_by` of services that are restarted; `fails` or `skipped` where
-/// it cannot start; `role` and `role_why` in the shape; `offender`, `offender_why`,
-/// `offender_evidence`, `offender_veto`, `offender_risk`, `offender_action`,
-/// `offender_triggers`, `offender_source` where a signature knows it.
-pub static UNIT_FILE: Fact = Fact {
-    name: "unit_file",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "what the files of a unit that a boot starts say: state, restarts, use in this deployment",
-};
+    /// What this node is for.
+    @from_old(shape_from_old)
+    pub struct UnitShape {
+        /// the deployment profile, if it is known
+        pub shape: Option<String>,
+        /// the evidence for it
+        pub why: Option<String>,
+        /// units that the profile needs and that are missing
+        pub missing: Vec<String>,
+    }
+}
 
-/// What this machine is for. Details: `shape` (empty if it is not known), `why`, `missing`.
-pub static UNIT_SHAPE: Fact = Fact {
-    name: "unit_shape",
-    unit: Unit::None,
-    kind: FactKind::Event,
-    help: "the shape of the deployment, and the evidence for it",
-};
+/// Older recordings have `type`, and a `was_…` for each setting that changed.
+fn settings_from_old(fields: &Fields) -> Fields {
+    let mut now = Fields::new();
+    let mut was = Vec::new();
+    for (name, value) in fields {
+        if let Some(setting) = name.strip_prefix("was_") {
+            let setting = if setting == "type" {
+                "service_type"
+            } else {
+                setting
+            };
+            let setting = Value::Text(setting.to_owned());
+            let change = vec![("name".into(), setting), ("value".into(), value.clone())];
+            was.push(Value::Group(change));
+        } else if name == "type" {
+            now.push(("service_type".into(), value.clone()));
+        } else {
+            now.push((name.clone(), value.clone()));
+        }
+    }
+    if !was.is_empty() {
+        now.push(("was".into(), Value::List(was)));
+    }
+    now
+}
+
+fn file_from_old(fields: &Fields) -> Fields {
+    let lists = [
+        ("reached_by", " > "),
+        ("prevented_by", " "),
+        ("offender_evidence", "; "),
+        ("offender_triggers", " "),
+    ];
+    let mut fields = old::lists(fields, &lists);
+    // The profile was known by its title alone, which is the reason's text.
+    let why = stored(&fields, "role_why").and_then(Value::as_text);
+    if stored(&fields, "role_shape").is_none()
+        && why.is_some_and(|why| why.contains("Linux system"))
+    {
+        fields.push(("role_shape".into(), Value::Text("base".into())));
+    }
+    fields
+}
+
+fn shape_from_old(fields: &Fields) -> Fields {
+    old::lists(fields, &[("missing", "; ")])
+}
+
+fn started(unit: &Subject, run: &UnitStarted) -> Option<Mark> {
+    let mark = if run.by == Some(StartedBy::Restart) {
+        Mark::new(&UNITS_RESTARTED, format!("{} restarted", unit.name)).of_kind("restart")
+    } else {
+        Mark::new(&UNITS_STARTED, format!("{} started", unit.name)).of_kind("start")
+    };
+    Some(mark.times(run.n.unwrap_or(1)))
+}
+
+fn failed(unit: &Subject, run: &UnitStopped) -> Option<Mark> {
+    let result = run.result.as_deref().unwrap_or("result unknown");
+    Some(Mark::new(
+        &UNITS_RESTARTED,
+        format!("{} failed: {result}", unit.name),
+    ))
+}
+
+facts! {
+    /// units that systemd holds in memory, running or not
+    gauge UNITS = "units" in Count;
+    /// units in the state failed
+    gauge UNITS_FAILED = "units_failed" in Count;
+    /// starts of a unit since the poll before: by hand, timer, socket, dependency or restart
+    gauge UNIT_STARTS = "unit_starts" in Count;
+    /// automatic restarts of a service as systemd counts them (NRestarts); a manual start resets
+    /// it
+    counter UNIT_RESTARTS = "unit_restarts" in Count;
+    /// a unit was seen for the first time: its state and its settings
+    event UNIT_SEEN = "unit_seen" of UnitSeen;
+    /// a unit was enabled, disabled, masked or set up otherwise
+    event UNIT_CHANGED = "unit_changed" of UnitSeen;
+    /// a unit began a run
+    event UNIT_STARTED = "unit_started" of UnitStarted,
+        shown: marks!(UnitStarted, started);
+    /// a run of a unit ended
+    event UNIT_STOPPED = "unit_stopped" of UnitStopped;
+    /// a unit failed, or could not be started because what it depends on failed
+    event UNIT_FAILED = "unit_failed" of UnitStopped,
+        shown: marks!(UnitStopped, failed);
+    /// a unit wrote to systemd's journal; what it wrote is not kept
+    event UNIT_LOGGED = "unit_logged" of UnitLogged;
+    /// what the files of a unit say that a boot starts: state, restarts, use in this deployment
+    event UNIT_FILE = "unit_file" of UnitFile;
+    /// the shape of the deployment, and the evidence for it
+    event UNIT_SHAPE = "unit_shape" of UnitShape;
+}

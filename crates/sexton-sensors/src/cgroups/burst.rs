@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 
 use sexton_bpf::prog::cgroups::{Event, What};
-use sexton_model::fact::cgroup as fact;
+use sexton_model::fact::cgroup::{self as fact, CgroupBurst, CgroupChange};
 use sexton_model::moment::Moment;
 use sexton_model::origin::Origin;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
-use super::fact_of;
-use crate::details::detail;
+use super::creator::Creator;
 
 /// Patterns of one poll that are kept apart in a burst.
 pub(super) const MAX_PATTERNS: usize = 256;
@@ -37,7 +36,7 @@ struct BurstRow {
     at_ns: u64,
     n: u64,
     /// Who made the first.
-    creator: Vec<Detail>,
+    creator: Option<Creator>,
 }
 
 impl Burst {
@@ -60,18 +59,18 @@ impl Burst {
             pattern: key.1.clone(),
             at_ns: event.at_ns,
             n: 1,
-            creator: Vec::new(),
+            creator: None,
         });
         self.at.insert(key, self.rows.len() - 1);
         true
     }
 
     /// Who made the one that was counted last, if it was the first of its like.
-    pub(super) fn name_last(&mut self, creator: Vec<Detail>) {
+    pub(super) fn name_last(&mut self, creator: Creator) {
         if let Some(row) = self.rows.last_mut()
             && row.pattern.is_some()
         {
-            row.creator = creator;
+            row.creator = Some(creator);
         }
     }
 
@@ -80,19 +79,34 @@ impl Burst {
             let pattern = row
                 .pattern
                 .map_or_else(|| "(others)".to_owned(), |pattern| escape(&pattern));
-            let mut details = vec![
-                detail("what", fact_of(row.what).name),
-                detail("pattern", &pattern),
-                detail("n", row.n),
-            ];
-            details.extend(row.creator);
-            let subject = Subject::new(SubjectKind::Cgroup, pattern);
-            out.event(
-                Moment::from_ns(row.at_ns),
-                &subject,
-                &fact::CGROUP_BURST,
-                details,
-            );
+            let subject = Subject::new(SubjectKind::Cgroup, pattern.as_str());
+            let burst = CgroupBurst {
+                what: Some(change(row.what)),
+                pattern,
+                n: row.n,
+                ..row.creator.map(first_by).unwrap_or_default()
+            };
+            let at = Moment::from_ns(row.at_ns);
+            out.event(at, &subject, &fact::CGROUP_BURST, burst);
         }
+    }
+}
+
+fn first_by(creator: Creator) -> CgroupBurst {
+    CgroupBurst {
+        creator_pid: Some(creator.pid),
+        creator_comm: Some(creator.comm),
+        creator_cgroup: creator.cgroup,
+        creator_unit: creator.unit,
+        creator_ancestry: creator.ancestry,
+        ..CgroupBurst::default()
+    }
+}
+
+fn change(what: What) -> CgroupChange {
+    match what {
+        What::Born => CgroupChange::Created,
+        What::Removed => CgroupChange::Removed,
+        What::Released => CgroupChange::Released,
     }
 }

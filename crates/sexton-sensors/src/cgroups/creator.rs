@@ -12,6 +12,7 @@ use sexton_bpf::prog::cgroups::{Ancestor, Event};
 use sexton_host::Host;
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::process::{self, Place, Status};
+use sexton_model::fact::task::Task;
 use sexton_model::origin::Origin;
 use sexton_model::text::escape;
 
@@ -25,13 +26,17 @@ const MAX_ASKED: usize = 64;
 /// Who made a cgroup, as far as can be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Creator {
+    /// Its number.
+    pub(super) pid: u32,
+    /// Its name, escaped.
+    pub(super) comm: String,
     /// Its own cgroup; `vanished` when it was gone. `None` where numbers of processes
     /// mean something else to us than to the kernel.
     pub(super) cgroup: Option<String>,
     /// Its unit, or the nearest one above it.
     pub(super) unit: Option<String>,
-    /// Names and numbers above it, nearest first.
-    pub(super) ancestry: Option<String>,
+    /// Those above it, nearest first.
+    pub(super) ancestry: Vec<Task>,
 }
 
 /// Who asked systemd for a scope.
@@ -105,12 +110,16 @@ impl<'h> Creators<'h> {
     }
 
     /// Who made the cgroup that was born.
-    pub(super) fn of(&mut self, event: &Event) -> &Creator {
+    pub(super) fn of(&mut self, event: &Event) -> Creator {
         if !self.known.contains_key(&event.tgid) {
             let creator = self.look_up(event);
             self.known.insert(event.tgid, creator);
         }
-        &self.known[&event.tgid]
+        Creator {
+            // It may have executed another program since it was looked up.
+            comm: escape(&event.comm),
+            ..self.known[&event.tgid].clone()
+        }
     }
 
     fn look_up(&mut self, event: &Event) -> Creator {
@@ -128,9 +137,11 @@ impl<'h> Creators<'h> {
             own.map_or_else(|| "vanished".to_owned(), |path| escape(&path))
         });
         Creator {
+            pid: event.tgid,
+            comm: escape(&event.comm),
             cgroup,
             unit: unit.map(|unit| escape(unit.as_bytes())),
-            ancestry: ancestry(&above),
+            ancestry: above.iter().map(task).collect(),
         }
     }
 
@@ -167,13 +178,11 @@ impl<'h> Creators<'h> {
     }
 }
 
-/// `dockerd[812] < systemd[1]`
-fn ancestry(above: &[Ancestor]) -> Option<String> {
-    let shown: Vec<String> = above
-        .iter()
-        .map(|ancestor| format!("{}[{}]", escape(&ancestor.comm), ancestor.tgid))
-        .collect();
-    (!shown.is_empty()).then(|| shown.join(" < "))
+fn task(ancestor: &Ancestor) -> Task {
+    Task {
+        comm: escape(&ancestor.comm),
+        pid: ancestor.tgid,
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +223,10 @@ mod tests {
         }
     }
 
-    fn check(tgid: u32, above: &[(u32, &str)], same_numbers: bool, expected: [Option<&str>; 3]) {
+    /// Expects the cgroup and the unit, and the processes above.
+    type Expected<'a> = ([Option<&'a str>; 2], &'a str);
+
+    fn check(tgid: u32, above: &[(u32, &str)], same_numbers: bool, expected: Expected<'_>) {
         let host = Host::new(Box::new(ThreeProcesses)).expect("a mount table");
         let ancestors = above.iter().map(|&(tgid, comm)| Ancestor {
             tgid,
@@ -230,42 +242,35 @@ mod tests {
             ancestors: ancestors.collect(),
         };
         let mut creators = Creators::new(&host, same_numbers);
-        let creator = creators.of(&event).clone();
-        let Creator {
-            cgroup,
-            unit,
-            ancestry,
-        } = &creator;
-        assert_eq!(
-            [cgroup, unit, ancestry].map(|found| found.as_deref()),
-            expected
-        );
-        assert_eq!(creators.of(&event), &creator);
+        let creator = creators.of(&event);
+        let above = creator.ancestry.iter();
+        let above = above.map(|task| format!("{}[{}]", task.comm, task.pid));
+        let above: Vec<String> = above.collect();
+        let found = [&creator.cgroup, &creator.unit].map(|found| found.as_deref());
+        assert_eq!((found, above.join(" < ").as_str()), expected);
+        assert_eq!((creator.pid, creator.comm.as_str()), (tgid, "runc"));
+        assert_eq!(creators.of(&event), creator);
     }
 
     #[test]
     fn a_tool_leads_to_the_unit_of_its_daemon() {
-        let ancestry = Some(r"docker\nd[20] < systemd[1]");
-        check(30, &[], true, [Some("/"), Some("docker.service"), ancestry]);
+        let ancestry = r"docker\nd[20] < systemd[1]";
+        let found = [Some("/"), Some("docker.service")];
+        check(30, &[], true, (found, ancestry));
     }
 
     #[test]
     fn one_that_vanished_leads_there_too() {
         let above = [(20, "dockerd"), (1, "systemd")];
         let unit = Some("docker.service");
-        let ancestry = Some("dockerd[20] < systemd[1]");
-        check(99, &above, true, [Some("vanished"), unit, ancestry]);
-        check(99, &[], true, [Some("vanished"), None, None]);
+        let ancestry = "dockerd[20] < systemd[1]";
+        check(99, &above, true, ([Some("vanished"), unit], ancestry));
+        check(99, &[], true, ([Some("vanished"), None], ""));
     }
 
     #[test]
     fn numbers_of_another_namespace_are_not_looked_up() {
-        check(
-            30,
-            &[(20, "a\nb")],
-            false,
-            [None, None, Some(r"a\012b[20]")],
-        );
-        check(30, &[], false, [None, None, None]);
+        check(30, &[(20, "a\nb")], false, ([None, None], r"a\012b[20]"));
+        check(30, &[], false, ([None, None], ""));
     }
 }

@@ -6,7 +6,7 @@ mod daemon;
 use std::time::{Duration, Instant};
 
 use sexton_model::fact::Fact;
-use sexton_model::record::{Body, Record};
+use sexton_model::record::{Body, Event, Record};
 
 use super::*;
 use daemon::{FakeDaemon, Reply, captured, node};
@@ -54,19 +54,27 @@ fn once(sensor: &mut Containers, host: &Host, second: u64) -> Vec<Record> {
 }
 
 fn show(records: &[Record]) -> Vec<String> {
-    let detail = |record: &Record, key| record.detail(key).unwrap_or("-").to_owned();
     let line = |record: &Record| match &record.body {
         Body::Sample { fact, value } => format!("{} {} {value}", fact.name, record.subject),
-        Body::Event { fact, .. } if *fact == &fact::CONTAINER_STARTED => {
-            format!("started {}", detail(record, "name"))
-        }
-        Body::Event { .. } => {
-            let keys = ["name", "exit_code", "oom", "lifetime_ms"];
-            format!("exited {}", keys.map(|key| detail(record, key)).join(" "))
-        }
+        Body::Event { .. } => event(record),
         Body::Gap(gap) => format!("gap {}: {}", gap.why, gap.text),
     };
     records.iter().map(line).collect()
+}
+
+fn event(record: &Record) -> String {
+    let shown = |value: Option<String>| value.unwrap_or_else(|| "-".into());
+    if let Some(started) = record.says(&fact::CONTAINER_STARTED) {
+        return format!("started {}", shown(started.name.clone()));
+    }
+    let exited = record.says(&fact::CONTAINER_EXITED).expect("the other one");
+    let values = [
+        exited.name.clone(),
+        exited.exit_code.map(|code| code.to_string()),
+        exited.oom.map(|oom| oom.name().to_owned()),
+        exited.lifetime_ms.map(|ms| ms.to_string()),
+    ];
+    format!("exited {}", values.map(shown).join(" "))
 }
 
 fn events(records: &[Record]) -> Vec<String> {
@@ -164,17 +172,17 @@ fn docker_tells_of_every_life() {
 }
 
 fn check_pod(records: &[Record]) {
-    let pod = records
+    let mut started = records
         .iter()
-        .find(|record| record.detail("name") == Some("fails"));
+        .filter_map(|record| record.says(&fact::CONTAINER_STARTED));
+    let pod = started.find(|started| started.name.as_deref() == Some("fails"));
     let pod = pod.expect("it was told");
-    let keys = [
-        "image",
-        "runtime",
-        "pod",
-        "pod_namespace",
-        "pod_uid",
-        "before_open",
+    let found = [
+        &pod.image,
+        &pod.runtime,
+        &pod.pod,
+        &pod.pod_namespace,
+        &pod.pod_uid,
     ];
     let expected = [
         "ecs-agent:latest",
@@ -182,9 +190,9 @@ fn check_pod(records: &[Record]) {
         "train-0",
         "ml",
         "0a1b2c3d-1111-2222-3333-444455556666",
-        "no",
     ];
-    assert_eq!(keys.map(|key| pod.detail(key)), expected.map(Some));
+    assert_eq!(found.map(|text| text.as_deref()), expected.map(Some));
+    assert_eq!(pod.before_open, Some(false));
 }
 
 #[test]
@@ -207,12 +215,12 @@ fn podman_tells_of_every_life() {
         "exited runner 137 unknown 3705",
     ];
     assert_eq!(events(&records), expected);
-    let runner = &records
+    let mut started = records
         .iter()
-        .find(|record| record.detail("name").is_some());
-    let runner = runner.expect("it was told");
-    assert_eq!(runner.detail("compose_project"), Some("shop"));
-    assert_eq!(runner.detail("before_open"), Some("yes"));
+        .filter_map(|record| Event::of(record, &fact::CONTAINER_STARTED));
+    let runner = started.next().expect("it was told");
+    assert_eq!(runner.says.compose_project.as_deref(), Some("shop"));
+    assert_eq!(runner.says.before_open, Some(true));
     // 70 s after the captures began and ten after they were over.
     assert_eq!(runner.at, Moment::from_ns(100_000_000_000 - 10_386_450_196));
     let births: f64 = values(&records, &fact::CONTAINER_BIRTHS).iter().sum();

@@ -1,13 +1,12 @@
 //! What one runtime's containers are doing, made of what its daemon says.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use sexton_model::fact::container as fact;
+use sexton_model::fact::container::{self as fact, ContainerExited, ContainerStarted, OutOfMemory};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::NAME;
@@ -135,14 +134,9 @@ impl Tracker {
             *self.births.entry(identity.image.clone()).or_default() += 1;
         }
         let subject = Subject::new(SubjectKind::Container, identity.id.as_str());
-        let mut details = self.who(&identity);
-        details.extend(self.whence(&identity, wall_ns));
-        out.event(
-            now.moment(wall_ns),
-            &subject,
-            &fact::CONTAINER_STARTED,
-            details,
-        );
+        let at = now.moment(wall_ns);
+        let started = self.started(&identity, wall_ns);
+        out.event(at, &subject, &fact::CONTAINER_STARTED, started);
         self.adopt(
             Run {
                 started_ns: Some(wall_ns),
@@ -165,55 +159,50 @@ impl Tracker {
 
     fn tell_exit(&self, identity: &Identity, exit: &Exit, wall_ns: u64, now: Now, out: &mut Sink) {
         let subject = Subject::new(SubjectKind::Container, identity.id.as_str());
-        let mut details = self.who(identity);
-        let code = exit.code.map(|code| code.to_string());
-        let lifetime = exit.lifetime_ms.map(|ms| ms.to_string());
-        details.extend(detail("exit_code", code));
-        details.extend(detail("oom", Some(exit.oom.into())));
-        details.extend(detail("lifetime_ms", lifetime));
-        details.extend(self.whence(identity, wall_ns));
+        let exited = self.exited(identity, exit, wall_ns);
         out.event(
             now.moment(wall_ns),
             &subject,
             &fact::CONTAINER_EXITED,
-            details,
+            exited,
         );
     }
 
-    fn who(&self, identity: &Identity) -> Vec<Detail> {
-        let known = [
-            ("id", Some(identity.id.clone())),
-            ("name", identity.name.clone()),
-            (
-                "image",
-                Some(identity.image.clone()).filter(|image| !image.is_empty()),
-            ),
-        ];
-        known
-            .into_iter()
-            .filter_map(|(key, value)| detail(key, value))
-            .collect()
+    fn started(&self, identity: &Identity, wall_ns: u64) -> ContainerStarted {
+        ContainerStarted {
+            id: Some(identity.id.clone()),
+            name: identity.name.clone(),
+            image: image_of(identity),
+            runtime: Some(self.runtime.to_owned()),
+            namespace: identity.namespace.clone(),
+            pod: identity.pod.clone(),
+            pod_namespace: identity.pod_namespace.clone(),
+            pod_uid: identity.pod_uid.clone(),
+            attempt: identity.attempt.map(u64::from),
+            compose_project: identity.compose_project.clone(),
+            before_open: Some(wall_ns < self.opened_wall_ns),
+            wall_ns: Some(wall_ns),
+        }
     }
 
-    fn whence(&self, identity: &Identity, wall_ns: u64) -> impl Iterator<Item = Detail> {
-        let is_past = wall_ns < self.opened_wall_ns;
-        let known = [
-            ("runtime", Some(self.runtime.to_owned())),
-            ("namespace", identity.namespace.clone()),
-            ("pod", identity.pod.clone()),
-            ("pod_namespace", identity.pod_namespace.clone()),
-            ("pod_uid", identity.pod_uid.clone()),
-            ("attempt", identity.attempt.map(|n| n.to_string())),
-            ("compose_project", identity.compose_project.clone()),
-            (
-                "before_open",
-                Some(if is_past { "yes" } else { "no" }.into()),
-            ),
-            ("wall_ns", Some(wall_ns.to_string())),
-        ];
-        known
-            .into_iter()
-            .filter_map(|(key, value)| detail(key, value))
+    fn exited(&self, identity: &Identity, exit: &Exit, wall_ns: u64) -> ContainerExited {
+        ContainerExited {
+            id: Some(identity.id.clone()),
+            name: identity.name.clone(),
+            image: image_of(identity),
+            exit_code: exit.code,
+            oom: Some(exit.oom),
+            lifetime_ms: exit.lifetime_ms,
+            runtime: Some(self.runtime.to_owned()),
+            namespace: identity.namespace.clone(),
+            pod: identity.pod.clone(),
+            pod_namespace: identity.pod_namespace.clone(),
+            pod_uid: identity.pod_uid.clone(),
+            attempt: identity.attempt.map(u64::from),
+            compose_project: identity.compose_project.clone(),
+            before_open: Some(wall_ns < self.opened_wall_ns),
+            wall_ns: Some(wall_ns),
+        }
     }
 
     /// Takes in what there is. Lives that began unseen are known from now on; those that
@@ -321,11 +310,11 @@ impl Run {
 struct Exit {
     code: Option<i64>,
     lifetime_ms: Option<u64>,
-    oom: &'static str,
+    oom: OutOfMemory,
 }
 
-fn detail(key: &'static str, value: Option<String>) -> Option<Detail> {
-    value.map(|value| (Cow::Borrowed(key), value))
+fn image_of(identity: &Identity) -> Option<String> {
+    Some(identity.image.clone()).filter(|image| !image.is_empty())
 }
 
 /// From the daemon's own stamps, else as it says itself. None if the start was not seen
@@ -341,11 +330,11 @@ fn lifetime_ms(run: Option<&Run>, ended_ns: u64, lived_s: Option<u64>) -> Option
 /// Whether the kernel ended it for want of memory. A SIGKILL that nobody asked the
 /// daemon for may be that: Docker 20.10 and Podman 4.3 were both seen to tell nothing of
 /// an OOM kill but exit code 137.
-fn oom(run: Option<&Run>, code: Option<i64>) -> &'static str {
+fn oom(run: Option<&Run>, code: Option<i64>) -> OutOfMemory {
     match (run, code) {
-        (Some(run), _) if run.ran_out_of_memory => "yes",
-        (Some(run), Some(BY_SIGKILL)) if run.was_killed => "no",
-        (_, Some(BY_SIGKILL) | None) => "unknown",
-        (_, Some(_)) => "no",
+        (Some(run), _) if run.ran_out_of_memory => OutOfMemory::Yes,
+        (Some(run), Some(BY_SIGKILL)) if run.was_killed => OutOfMemory::No,
+        (_, Some(BY_SIGKILL) | None) => OutOfMemory::Unknown,
+        (_, Some(_)) => OutOfMemory::No,
     }
 }

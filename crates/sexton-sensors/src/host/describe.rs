@@ -1,11 +1,10 @@
 //! Puts together the description of a machine from its files.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use sexton_host::{Host, HostError};
-use sexton_model::record::Detail;
 use sexton_model::text::escape;
 
 use super::parse;
@@ -13,7 +12,7 @@ use super::parse;
 /// Longer values are cut: some files may hold anything.
 const MAX_LENGTH: usize = 4096;
 
-/// Files of procfs with one value each, and the detail they become.
+/// Files of procfs with one value each, and the entry they become.
 const PROC: [(&str, &str); 9] = [
     ("sys/kernel/osrelease", "kernel_release"),
     ("sys/kernel/version", "kernel_version"),
@@ -78,7 +77,7 @@ const RELEASE_KEYS: [&str; 7] = [
     "IMAGE_VERSION",
 ];
 
-/// Files that builders of images leave behind, and the detail they become.
+/// Files that builders of images leave behind, and the entry they become.
 const IMAGE_FILES: [(&str, &str); 4] = [
     ("/etc/cloud/build.info", "image_cloud_build_info"),
     ("/etc/image-id", "image_image_id"),
@@ -89,7 +88,7 @@ const IMAGE_FILES: [(&str, &str); 4] = [
 /// A description in the making: what is known, and what could not be read.
 pub(super) struct Description<'h> {
     host: &'h Host,
-    pub(super) details: Vec<Detail>,
+    pub(super) entries: BTreeMap<String, String>,
     pub(super) unread: Vec<HostError>,
 }
 
@@ -98,7 +97,7 @@ impl<'h> Description<'h> {
     pub(super) fn of(host: &'h Host) -> Self {
         let mut description = Self {
             host,
-            details: Vec::new(),
+            entries: BTreeMap::new(),
             unread: Vec::new(),
         };
         description.files(&PROC, |host, below| host.proc(below));
@@ -123,9 +122,10 @@ impl<'h> Description<'h> {
         }
     }
 
-    fn add(&mut self, key: impl Into<Cow<'static, str>>, value: &str) {
+    fn add(&mut self, key: impl Into<String>, value: &str) {
         let value: String = value.trim().chars().take(MAX_LENGTH).collect();
-        self.details.push((key.into(), escape(value.as_bytes())));
+        let entry = self.entries.entry(key.into());
+        entry.or_insert_with(|| escape(value.as_bytes()));
     }
 
     fn files(
@@ -181,7 +181,7 @@ impl<'h> Description<'h> {
         }
         for (path, key) in IMAGE_FILES {
             if let Some(text) = self.text(Ok(path.into())) {
-                // Several lines become one, so that a list of details stays a list.
+                // Several lines become one, so that a list of entries stays a list.
                 let lines: Vec<&str> = text.lines().map(str::trim).collect();
                 self.add(key, &lines.join("; "));
             }

@@ -1,10 +1,10 @@
 //! A known line as an event.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use sexton_host::Host;
-use sexton_model::record::Detail;
+use sexton_model::fact::klog::{Capture, KernelLine};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
@@ -48,33 +48,32 @@ impl Interfaces {
     }
 }
 
-/// What a known line is about, and its details in their order.
+/// What a known line is about, and what it says.
 pub(super) fn describe<'i>(
     line: &Line,
     known: &Known<'_, '_>,
     time_error_ns: u64,
     interfaces: impl FnOnce() -> &'i Interfaces,
-) -> (Subject, Vec<Detail>) {
-    let mut details = Details::default();
-    details.add("id", known.pattern.id.clone());
-    details.add("class", known.pattern.class.clone());
-    if let Some(driver) = known.driver() {
-        details.add("driver", escape(driver));
-    }
-    details.add("level", line.level_name().to_owned());
-    details.add("seq", line.seq.to_string());
-    details.add("written_by", line.written_by().to_owned());
-    details.add("time_error_ns", time_error_ns.to_string());
-    add_place(&mut details, line, known, interfaces);
-    add_captures(&mut details, known);
-    let subject = details.subject();
+) -> (Subject, KernelLine) {
     let text = &line.text[..line.text.len().min(LINE_BYTES)];
-    details.add("line", escape(text));
-    (subject, details.list)
+    let mut says = KernelLine {
+        id: Some(known.pattern.id.clone()),
+        class: Some(known.pattern.class.clone()),
+        driver: known.driver().map(escape),
+        level: Some(line.level_name().to_owned()),
+        seq: Some(line.seq),
+        written_by: Some(line.written_by().to_owned()),
+        time_error_ns: Some(time_error_ns),
+        line: Some(escape(text)),
+        ..KernelLine::default()
+    };
+    add_place(&mut says, line, known, interfaces);
+    add_captures(&mut says, known);
+    (subject(&says), says)
 }
 
 fn add_place<'i>(
-    details: &mut Details,
+    says: &mut KernelLine,
     line: &Line,
     known: &Known<'_, '_>,
     interfaces: impl FnOnce() -> &'i Interfaces,
@@ -84,73 +83,68 @@ fn add_place<'i>(
         .map(|prefix| prefix.bus)
         .or(line.bus.as_deref());
     let named = known.prefix.and_then(|prefix| prefix.device);
-    match (named, bus) {
-        (Some(device), _) => details.add("device", escape(device)),
+    says.device = match (named, bus) {
+        (Some(device), _) => Some(escape(device)),
         (None, Some(bus)) if known.pattern.is_of_device() => {
-            if let Some(device) = interfaces().of(bus) {
-                details.add("device", device.to_owned());
-            }
+            interfaces().of(bus).map(str::to_owned)
         }
-        _ => (),
-    }
-    if let Some(bus) = bus {
-        details.add("bus", escape(bus));
-    }
+        _ => None,
+    };
+    says.bus = bus.map(escape);
 }
 
-/// What the wording captured; what it is known to say wrongly goes into one detail of
-/// its own, so that nobody takes it for the truth.
-fn add_captures(details: &mut Details, known: &Known<'_, '_>) {
+/// What the wording captured; what it is known to say wrongly goes into one field of
+/// its own, so that it is not taken for the truth.
+fn add_captures(says: &mut KernelLine, known: &Known<'_, '_>) {
     let mut doubtful = Vec::new();
     for (name, value) in &known.captures {
-        if known.pattern.trusts(name) {
-            details.add_capture(name, escape(value));
-        } else {
-            doubtful.push(format!("{name}={}", escape(value)));
+        let value = escape(value);
+        if !known.pattern.trusts(name) {
+            doubtful.push(format!("{name}={value}"));
+        } else if !takes(says, name, &value) {
+            let name = (*name).to_owned();
+            says.captures.push(Capture { name, value });
         }
     }
-    if !doubtful.is_empty() {
-        details.add("doubtful", doubtful.join(" "));
+    says.doubtful = (!doubtful.is_empty()).then(|| doubtful.join(" "));
+}
+
+/// Puts a capture into the field of its name, if there is one that it fits. What is known of
+/// the line already stands.
+fn takes(says: &mut KernelLine, name: &str, value: &str) -> bool {
+    fn set<T: FromStr>(place: &mut Option<T>, value: &str) -> bool {
+        if place.is_none() {
+            *place = value.parse().ok();
+            return place.is_some();
+        }
+        false
+    }
+    match name {
+        "device" => set(&mut says.device, value),
+        "comm" => set(&mut says.comm, value),
+        "queue" => set(&mut says.queue, value),
+        "cpu" => set(&mut says.cpu, value),
+        "pid" => set(&mut says.pid, value),
+        "since_napi_us" => set(&mut says.since_napi_us, value),
+        "threshold_us" => set(&mut says.threshold_us, value),
+        _ => false,
     }
 }
 
-#[derive(Default)]
-struct Details {
-    list: Vec<Detail>,
-}
-
-impl Details {
-    fn add(&mut self, key: &'static str, value: String) {
-        self.list.push((Cow::Borrowed(key), value));
-    }
-
-    fn add_capture(&mut self, key: &str, value: String) {
-        self.list.push((Cow::Owned(key.to_owned()), value));
-    }
-
-    fn get(&self, key: &str) -> Option<&str> {
-        let found = self.list.iter().find(|(known, _)| known == key);
-        found.map(|(_, value)| value.as_str())
-    }
-
-    /// The device if there is one, else the CPU, else the process, else the node.
-    fn subject(&self) -> Subject {
-        let number = |key| self.get(key).and_then(|value| value.parse::<u32>().ok());
-        if let Some(device) = self.get("device") {
-            return Subject::new(SubjectKind::Device, device);
-        }
-        if let Some(cpu) = number("cpu") {
-            return Subject::cpu(cpu);
-        }
-        match number("pid") {
-            Some(pid) => Subject::new(SubjectKind::Process, pid.to_string()),
-            None => Subject::node(),
-        }
+/// The device if there is one, else the CPU, else the process, else the node.
+fn subject(says: &KernelLine) -> Subject {
+    match (&says.device, says.cpu, says.pid) {
+        (Some(device), ..) => Subject::new(SubjectKind::Device, device.as_str()),
+        (None, Some(cpu), _) => Subject::cpu(cpu),
+        (None, None, Some(pid)) => Subject::new(SubjectKind::Process, pid.to_string()),
+        (None, None, None) => Subject::node(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sexton_model::payload::{Payload, stored};
+
     use super::*;
     use crate::klog::signatures::Signatures;
 
@@ -161,14 +155,12 @@ mod tests {
         let interfaces = Interfaces {
             by_bus: HashMap::from([(b"0000:00:05.0".to_vec(), Some("ens5".to_owned()))]),
         };
-        let (about, details) = describe(&line, &known, 7, || &interfaces);
+        let (about, says) = describe(&line, &known, 7, || &interfaces);
         assert_eq!(about.to_string(), subject);
-        let get = |key: &str| {
-            let found = details.iter().find(|(known, _)| known == key);
-            found.map(|(_, value)| value.as_str())
-        };
+        let fields = says.fields();
+        let get = |key: &str| stored(&fields, key).map(ToString::to_string);
         for (key, value) in expected {
-            assert_eq!(get(key), Some(*value), "{key}");
+            assert_eq!(get(key).as_deref(), Some(*value), "{key}");
         }
         for key in absent {
             assert_eq!(get(key), None, "{key}");

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use sexton_model::fact::klog::KernelLine;
 use sexton_model::moment::Moment;
-use sexton_model::record::Detail;
 use sexton_model::subject::Subject;
 
 use super::event::{self, Interfaces};
@@ -16,7 +16,7 @@ static SIGNATURES: LazyLock<Signatures> =
     LazyLock::new(|| Signatures::load().expect("a test proves that they load"));
 
 /// What is told of a record of `/dev/kmsg`, if its wording is known.
-pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, Vec<Detail>)> {
+pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, KernelLine)> {
     let line = Line::parse(record)?;
     let mut sequence = Sequence::default();
     sequence.advance(line.seq);

@@ -1,20 +1,16 @@
 //! Tells what a census knows of the cgroups that are alike.
 
-use std::borrow::Cow;
-
 use sexton_model::census::{Census, CloseUp, OriginGroup, OriginPin};
-use sexton_model::fact::memcg as fact;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::fact::memcg::{self as fact, MemcgOrigin, Pin};
+use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
-
-use crate::details::detail;
 
 /// Groups that are told; the census has them all. Those with most dying come first.
 const TOP: usize = 10;
 
 /// Files that are told as the pins of a group.
-const PINS: [&str; 3] = ["pin_1", "pin_2", "pin_3"];
+const MAX_PINS: usize = 3;
 
 /// Tells of the groups with most dying ones, and of those with most leaked ones. Gives
 /// back the closer look at the first.
@@ -44,60 +40,37 @@ fn subject(origin: &OriginGroup) -> Subject {
 }
 
 fn tell_one(origin: &OriginGroup, look: &CloseUp, out: &mut Sink) {
-    let mut details = vec![
-        detail("pattern", escape(&origin.pattern)),
-        detail("example", escape(&origin.example)),
-        detail("kind", origin.origin().kind()),
-    ];
-    details.extend(
-        origin
-            .unit
-            .as_ref()
-            .map(|unit| detail("unit", escape(unit.as_bytes()))),
-    );
-    if let Some((image, n)) = origin.images.first() {
-        details.push(detail("image", escape(image.as_bytes())));
-        details.push(detail("n_image", n));
-    }
-    let counts = [
-        ("live", origin.live),
-        ("dying", origin.dying),
-        ("leaked", origin.leaked),
-    ];
-    details.extend(counts.map(|(key, n)| detail(key, n)));
-    if let Some(pages) = origin.pages {
-        let kinds = [
-            ("pages", pages.holding()),
-            ("file", pages.file),
-            ("shmem", pages.shmem),
-            ("anon", pages.anon),
-            ("other", pages.unevictable + pages.swap),
-            ("held_by_children", origin.held_by_children),
-            ("without_pin", origin.without_pin),
-        ];
-        details.extend(kinds.map(|(key, n)| detail(key, n)));
-    }
-    details.extend(
-        origin
-            .oldest_seconds
-            .map(|age| detail("oldest_seconds", age)),
-    );
-    if !look.ages.is_empty() {
-        let ages: Vec<String> = look.ages.iter().map(u64::to_string).collect();
-        details.push(detail("ages", ages.join(" ")));
-    }
-    details.extend(
-        PINS.iter()
-            .zip(&look.pins)
-            .map(|(key, pin)| pinned(key, pin)),
-    );
-    out.event(out.now(), &subject(origin), &fact::MEMCG_ORIGIN, details);
+    let image = origin.images.first();
+    let pages = origin.pages;
+    let says = MemcgOrigin {
+        pattern: Some(escape(&origin.pattern)),
+        example: Some(escape(&origin.example)),
+        kind: Some(origin.origin().kind().to_string()),
+        unit: origin.unit.as_ref().map(|unit| escape(unit.as_bytes())),
+        image: image.map(|(image, _)| escape(image.as_bytes())),
+        n_image: image.map(|(_, n)| *n),
+        live: Some(origin.live),
+        dying: Some(origin.dying),
+        leaked: Some(origin.leaked),
+        pages: pages.map(|pages| pages.holding()),
+        file: pages.map(|pages| pages.file),
+        shmem: pages.map(|pages| pages.shmem),
+        anon: pages.map(|pages| pages.anon),
+        other: pages.map(|pages| pages.unevictable + pages.swap),
+        held_by_children: pages.map(|_| origin.held_by_children),
+        without_pin: pages.map(|_| origin.without_pin),
+        oldest_seconds: origin.oldest_seconds,
+        ages: look.ages.clone(),
+        pins: look.pins.iter().take(MAX_PINS).map(pin).collect(),
+    };
+    out.event(out.now(), &subject(origin), &fact::MEMCG_ORIGIN, says);
 }
 
-/// `211 shmem /dev/shm/out-<n>`
-fn pinned(key: &'static str, pin: &OriginPin) -> Detail {
+fn pin(pin: &OriginPin) -> Pin {
     let deleted = if pin.deleted { "deleted-" } else { "" };
-    let path = escape(&pin.path);
-    let text = format!("{} {deleted}{} {path}", pin.zombies, pin.kind.name());
-    (Cow::Borrowed(key), text)
+    Pin {
+        zombies: pin.zombies,
+        kind: format!("{deleted}{}", pin.kind.name()),
+        path: escape(&pin.path),
+    }
 }

@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::{Host, clock};
 use sexton_model::census::{Census, CgroupIx, State};
-use sexton_model::fact::memcg as fact;
+use sexton_model::fact::memcg::{self as fact, MemcgReads};
 use sexton_model::gap::Gap;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
 use sexton_model::text::escape;
 
 use super::host_gap;
-use crate::details::detail;
 use crate::numa_stat;
 
 /// The file that kubelet and its like poll. Never `memory.numa_stat`: on old kernels that
@@ -65,24 +64,27 @@ pub(super) fn compare(
     let Some(root_ns) = least(host, &mount.join(FILE), first_ns) else {
         return;
     };
-    let mut details = vec![detail("file", FILE)];
-    details.extend(first_ns.map(|ns| detail("root_first_ns", ns)));
-    details.push(detail("root_ns", root_ns));
+    let mut reads = MemcgReads {
+        file: FILE.to_owned(),
+        root_first_ns: first_ns,
+        root_ns: Some(root_ns),
+        dying: census.counts.dying,
+        ..MemcgReads::default()
+    };
     let leaf = leaf(census);
     let leaf_ns = leaf.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
     if let (Some(leaf), Some(ns)) = (leaf, leaf_ns) {
-        details.push(detail("leaf", escape(&census.tree.path(leaf))));
-        details.push(detail("leaf_ns", ns));
+        reads.leaf = Some(escape(&census.tree.path(leaf)));
+        reads.leaf_ns = Some(ns);
     }
     let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
     let above_ns = above.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
     if let (Some(above), Some(ns)) = (above, above_ns) {
-        details.push(detail("ancestor", escape(&census.tree.path(above))));
-        details.push(detail("ancestor_dying", census.dying_below(above)));
-        details.push(detail("ancestor_ns", ns));
+        reads.ancestor = Some(escape(&census.tree.path(above)));
+        reads.ancestor_dying = Some(census.dying_below(above));
+        reads.ancestor_ns = Some(ns);
     }
-    details.extend(census.counts.dying.map(|n| detail("dying", n)));
-    out.event(out.now(), &Subject::node(), &fact::MEMCG_READS, details);
+    out.event(out.now(), &Subject::node(), &fact::MEMCG_READS, reads);
 }
 
 /// A live cgroup with nothing below it; one in use if there is one.
@@ -120,20 +122,21 @@ pub(crate) fn numa_file(host: &Host) -> Result<PathBuf, Gap> {
 }
 
 /// Reads the leaf's file, then the root's once: whoever asks has been told what that may cost.
-pub(crate) fn time_numa_stat(host: &Host, census: &Census) -> Result<Vec<Detail>, Gap> {
+pub(crate) fn time_numa_stat(host: &Host, census: &Census) -> Result<MemcgReads, Gap> {
     let file = numa_file(host)?;
-    let mut details = vec![detail("file", NUMA_FILE)];
     let mount = file.parent().unwrap_or(&file);
     let leaf = leaf(census).map(|ix| (ix, folder_of(mount, census, ix).join(NUMA_FILE)));
     let leaf_ns = leaf.as_ref().and_then(|(_, file)| least(host, file, None));
-    if let Some(((ix, _), ns)) = leaf.zip(leaf_ns) {
-        details.push(detail("leaf", escape(&census.tree.path(ix))));
-        details.push(detail("leaf_ns", ns));
-    }
+    let leaf = leaf.filter(|_| leaf_ns.is_some());
     let root_ns = time_once(host, &file).map_err(|error| host_gap(&error))?;
-    details.push(detail("root_ns", root_ns));
-    details.extend(census.counts.dying.map(|n| detail("dying", n)));
-    Ok(details)
+    Ok(MemcgReads {
+        file: NUMA_FILE.to_owned(),
+        root_ns: Some(root_ns),
+        leaf: leaf.map(|(ix, _)| escape(&census.tree.path(ix))),
+        leaf_ns,
+        dying: census.counts.dying,
+        ..MemcgReads::default()
+    })
 }
 
 /// The least of several reads; `first` is one that was taken already.

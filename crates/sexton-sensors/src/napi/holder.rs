@@ -4,7 +4,6 @@ use std::ops::RangeInclusive;
 
 use sexton_bpf::prog::napi::{self, Core, Look};
 use sexton_host::Host;
-use sexton_model::record::Detail;
 
 use crate::tasks;
 
@@ -73,14 +72,6 @@ impl Holder {
             let n = (look.n_frames as usize).min(look.frames.len());
             &look.frames[..n]
         })
-    }
-
-    pub(super) fn details(&self) -> Vec<Detail> {
-        let mut details: Vec<Detail> = vec![("holder_pid".into(), self.pid.to_string())];
-        details.extend(Some("holder_comm".into()).zip(self.comm.clone()));
-        details.push(("holder_since_ns".into(), self.since_ns.to_string()));
-        details.push(("holder_ns".into(), self.ns.to_string()));
-        details
     }
 }
 

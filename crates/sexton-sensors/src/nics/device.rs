@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use sexton_host::ethtool::Ethtool;
 use sexton_host::{Host, HostError};
+use sexton_model::fact::nic::{NicIdentity, NicLink};
 use sexton_model::fact::{Fact, nic as fact};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
@@ -75,13 +76,13 @@ impl Device {
             let n_changes = link.carrier_changes.saturating_sub(before.carrier_changes);
             if n_changes > 0 || link.operstate != before.operstate {
                 let within = link.seen.since(before.seen);
-                let details = vec![
-                    ("operstate".into(), link.operstate.clone()),
-                    ("before".into(), before.operstate.clone()),
-                    ("carrier_changes".into(), n_changes.to_string()),
-                    ("within_ns".into(), within.as_nanos().to_string()),
-                ];
-                out.event(out.now(), &self.subject, &fact::NIC_LINK, details);
+                let change = NicLink {
+                    operstate: Some(link.operstate.clone()),
+                    before: Some(before.operstate.clone()),
+                    carrier_changes: Some(n_changes),
+                    within_ns: u64::try_from(within.as_nanos()).ok(),
+                };
+                out.event(out.now(), &self.subject, &fact::NIC_LINK, change);
             }
         }
         self.link = Some(link);
@@ -135,14 +136,14 @@ impl Device {
             Ok(driver) => driver,
             Err(error) => return teller.failed(out, &self.subject, &error),
         };
-        let details = vec![
-            ("driver".into(), driver.name.clone()),
-            ("version".into(), driver.version),
-            ("firmware".into(), driver.firmware),
-            ("bus".into(), driver.bus),
-            ("ifindex".into(), self.ifindex.to_string()),
-        ];
-        teller.state(out, &self.subject, &fact::NIC_IDENTITY, "", details);
+        let identity = NicIdentity {
+            driver: Some(driver.name.clone()),
+            version: Some(driver.version),
+            firmware: Some(driver.firmware),
+            bus: Some(driver.bus),
+            ifindex: u32::try_from(self.ifindex).ok(),
+        };
+        teller.state(out, &self.subject, &fact::NIC_IDENTITY, "", identity);
         self.kept.clear();
         if counters.knows(&driver.name) {
             match ethtool.stat_names(&self.name, driver.n_stats) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sexton_host::{Host, HostError};
-use sexton_model::fact::nic as fact;
+use sexton_model::fact::nic::{self as fact, NicInterrupt, NicQueueCpus};
 use sexton_model::gap::Why;
 use sexton_model::record::Sink;
 
@@ -36,16 +36,14 @@ pub(super) fn look_at_interrupts(
                 continue;
             }
         };
-        let mut details = vec![("irq".into(), irq.to_string())];
-        if let Some(name) = files::interrupt_name(interrupts, irq) {
-            details.push(("name".into(), name));
-        }
-        details.push(("allowed_cpus".into(), allowed));
-        if let Ok(effective) = cpus("effective_affinity_list") {
-            details.push(("effective_cpus".into(), effective));
-        }
+        let interrupt = NicInterrupt {
+            irq,
+            name: files::interrupt_name(interrupts, irq),
+            allowed_cpus: Some(allowed),
+            effective_cpus: cpus("effective_affinity_list").ok(),
+        };
         let key = irq.to_string();
-        teller.state(out, &device.subject, &fact::NIC_INTERRUPT, &key, details);
+        teller.state(out, &device.subject, &fact::NIC_INTERRUPT, &key, interrupt);
     }
 }
 
@@ -72,18 +70,19 @@ pub(super) fn look_at_queues(host: &Host, device: &Device, teller: &mut Teller, 
         let Some(name) = queue.name.to_str() else {
             continue;
         };
-        let file = if name.starts_with("tx-") {
-            "xps_cpus"
-        } else {
-            "rps_cpus"
-        };
+        let sends = name.starts_with("tx-");
+        let file = if sends { "xps_cpus" } else { "rps_cpus" };
         let subject = queue_subject(&device.name, name);
         let path = folder.join(name).join(file);
         match host.read_text(&path) {
             Ok(mask) => match files::list_of_mask(&mask) {
                 Some(cpus) => {
-                    let details = vec![(file.into(), cpus)];
-                    teller.state(out, &subject, &fact::NIC_QUEUE_CPUS, "", details);
+                    let (xps_cpus, rps_cpus) = match sends {
+                        true => (Some(cpus), None),
+                        false => (None, Some(cpus)),
+                    };
+                    let cpus = NicQueueCpus { xps_cpus, rps_cpus };
+                    teller.state(out, &subject, &fact::NIC_QUEUE_CPUS, "", cpus);
                 }
                 None => teller.failed(
                     out,

@@ -6,9 +6,10 @@
 use std::collections::{HashMap, HashSet};
 
 use sexton_host::HostError;
-use sexton_model::fact::Fact;
+use sexton_model::fact::{EventFact, Fact};
 use sexton_model::gap::{Gap, Why};
-use sexton_model::record::{Detail, Sink};
+use sexton_model::payload::{Fields, Payload};
+use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
 
 /// What was told of whom.
@@ -18,7 +19,7 @@ type About = (Subject, &'static str);
 #[derive(Debug, Default)]
 pub(super) struct Teller {
     values: HashMap<About, f64>,
-    events: HashMap<(About, String), Vec<Detail>>,
+    events: HashMap<(About, String), Fields>,
     gaps: HashSet<String>,
     /// Whether this poll tells everything.
     pub(super) everything: bool,
@@ -41,18 +42,19 @@ impl Teller {
 
     /// Tells how something is: when it is new and when it changed. `key` tells apart
     /// several of one subject.
-    pub(super) fn state(
+    pub(super) fn state<T: Payload>(
         &mut self,
         out: &mut Sink,
         subject: &Subject,
-        fact: &'static Fact,
+        fact: &'static EventFact<T>,
         key: &str,
-        details: Vec<Detail>,
+        says: T,
     ) {
         let about = ((subject.clone(), fact.name), key.to_owned());
-        if self.events.get(&about) != Some(&details) {
-            out.event(out.now(), subject, fact, details.clone());
-            self.events.insert(about, details);
+        let fields = says.fields();
+        if self.events.get(&about) != Some(&fields) {
+            out.event(out.now(), subject, fact, says);
+            self.events.insert(about, fields);
         }
     }
 
@@ -106,7 +108,7 @@ impl Teller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sexton_model::fact::nic::{NIC_GONE, NIC_RESETS};
+    use sexton_model::fact::nic::{NIC_GONE, NIC_RESETS, NicGone};
     use sexton_model::moment::Moment;
     use sexton_model::subject::SubjectKind;
 
@@ -137,7 +139,7 @@ mod tests {
         let other = Subject::new(SubjectKind::Device, "eth01");
         for _ in 0..2 {
             for subject in [&device, &other] {
-                teller.state(&mut out, subject, &NIC_GONE, "", Vec::new());
+                teller.state(&mut out, subject, &NIC_GONE, "", NicGone::default());
             }
             teller.forget("eth0");
         }

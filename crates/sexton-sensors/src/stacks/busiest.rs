@@ -5,15 +5,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore};
 use sexton_model::moment::Moment;
 use sexton_model::origin::Origin;
-use sexton_model::record::{Detail, Sink};
+use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text;
 
 use super::place::Place;
-use crate::details::detail;
 
 /// How long an interval is.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -119,14 +118,12 @@ impl Busiest {
         hot.truncate(MAX_TOLD);
         for (pid, process) in hot {
             let subject = Subject::new(SubjectKind::Process, pid.to_string());
-            let mut details = process.details(interval, per_core);
-            if pid == self.own_pid {
-                details.push(detail("own", "yes"));
-            }
-            if self.n_lost > 0 {
-                details.push(detail("n_lost", self.n_lost));
-            }
-            out.event(now, &subject, &PROCESS_ON_CORE, details);
+            let says = ProcessOnCore {
+                own: (pid == self.own_pid).then_some(true),
+                n_lost: Some(self.n_lost).filter(|n| *n > 0),
+                ..process.describe(interval, per_core)
+            };
+            out.event(now, &subject, &PROCESS_ON_CORE, says);
         }
         (self.began, self.n_stacks, self.n_lost) = (Some(now), 0, 0);
     }
@@ -145,38 +142,43 @@ impl Process {
             .unwrap_or_default()
     }
 
-    fn details(&self, interval: Duration, per_core: f64) -> Vec<Detail> {
+    fn describe(&self, interval: Duration, per_core: f64) -> ProcessOnCore {
         let (cpu, all, kernel) = self.worst_core();
         let sum = |pick: fn(&(u64, u64)) -> u64| self.cores.values().map(pick).sum::<u64>();
         let n_kernel = sum(|core| core.1);
-        let ratio = |n: u64| format!("{:.3}", (n as f64 / per_core).min(1.0));
-        let mut details = vec![detail("comm", &self.comm), detail("cpu", cpu)];
-        if let Some(cgroup) = &self.cgroup {
-            details.push(detail("cgroup", cgroup));
-            let path = text::unescape(cgroup);
-            if let Some(unit) = Origin::of(&path).host_unit() {
-                details.push(detail("unit", text::escape(unit.as_bytes())));
-            }
-        }
-        details.extend([
-            detail("samples", sum(|core| core.0)),
-            detail("kernel_samples", n_kernel),
-            detail("interval_ns", interval.as_nanos()),
-            detail("core_ratio", ratio(all)),
-            detail("kernel_ratio", ratio(kernel)),
-        ]);
+        let ratio = |n: u64| thousandths((n as f64 / per_core).min(1.0));
         let hottest = self.stacks.values();
-        if let Some((n, stack)) = hottest.max_by_key(|(n, stack)| (*n, stack.len())) {
-            let share = *n as f64 / n_kernel.max(1) as f64;
-            details.push(detail("hot_stack", folded(stack)));
-            details.push(detail("hot_share", format!("{share:.3}")));
+        let hottest = hottest.max_by_key(|(n, stack)| (*n, stack.len()));
+        ProcessOnCore {
+            comm: Some(self.comm.to_string()),
+            cpu: Some(cpu),
+            cgroup: self.cgroup.as_deref().map(str::to_owned),
+            unit: self.cgroup.as_deref().and_then(unit_of),
+            samples: Some(sum(|core| core.0)),
+            kernel_samples: Some(n_kernel),
+            interval_ns: u64::try_from(interval.as_nanos()).ok(),
+            core_ratio: Some(ratio(all)),
+            kernel_ratio: Some(ratio(kernel)),
+            hot_stack: hottest.map_or_else(Vec::new, |(_, stack)| functions(stack)),
+            hot_share: hottest.map(|(n, _)| thousandths(*n as f64 / n_kernel.max(1) as f64)),
+            ..ProcessOnCore::default()
         }
-        details
     }
 }
 
+/// More digits would only be noise of the sampling.
+fn thousandths(ratio: f64) -> f64 {
+    (ratio * 1e3).round() / 1e3
+}
+
+fn unit_of(cgroup: &str) -> Option<String> {
+    let path = text::unescape(cgroup);
+    let origin = Origin::of(&path);
+    origin.host_unit().map(|unit| text::escape(unit.as_bytes()))
+}
+
 /// The functions of a stack, outermost first. What is innermost is kept when it is long.
-fn folded(stack: &[Arc<Place>]) -> String {
+fn functions(stack: &[Arc<Place>]) -> Vec<String> {
     let mut names = Vec::new();
     let mut bytes = 0;
     for place in stack {
@@ -188,7 +190,7 @@ fn folded(stack: &[Arc<Place>]) -> String {
         names.push(name);
     }
     names.reverse();
-    names.join(";")
+    names
 }
 
 #[cfg(test)]
@@ -227,24 +229,24 @@ mod tests {
         }
         let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
         busiest.tell(&mut out);
-        let told: Vec<String> = out
-            .into_records()
-            .iter()
-            .map(|record| {
-                let keys = [
-                    "cpu",
-                    "unit",
-                    "samples",
-                    "kernel_samples",
-                    "core_ratio",
-                    "kernel_ratio",
-                    "hot_stack",
-                    "hot_share",
-                ];
-                let details = keys.map(|key| record.detail(key).unwrap_or("-"));
-                format!("{} {}", record.subject.name, details.join(" "))
-            })
-            .collect();
+        let records = out.into_records();
+        let told = records.iter().map(|record| {
+            let says = record.says(&PROCESS_ON_CORE).expect("one of these");
+            let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string());
+            let ratio = |r: Option<f64>| r.map_or_else(|| "-".into(), |r| format!("{r:.3}"));
+            let shown = [
+                number(says.cpu.map(u64::from)),
+                says.unit.clone().unwrap_or_default(),
+                number(says.samples),
+                number(says.kernel_samples),
+                ratio(says.core_ratio),
+                ratio(says.kernel_ratio),
+                says.hot_stack.join(";"),
+                ratio(says.hot_share),
+            ];
+            format!("{} {}", record.subject.name, shown.join(" "))
+        });
+        let told: Vec<String> = told.collect();
         assert_eq!(told, expected);
     }
 
@@ -293,8 +295,11 @@ mod tests {
         let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
         busiest.tell(&mut out);
         let told = out.into_records();
-        let own: Vec<_> = told.iter().map(|record| record.detail("own")).collect();
-        assert_eq!(own, [Some("yes"), None]);
+        let own = told
+            .iter()
+            .filter_map(|record| record.says(&PROCESS_ON_CORE));
+        let own: Vec<_> = own.map(|says| says.own).collect();
+        assert_eq!(own, [Some(true), None]);
     }
 
     #[test]

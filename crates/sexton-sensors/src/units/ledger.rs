@@ -5,16 +5,17 @@
 //! serves here to notice restarts that went by unseen.
 
 mod entry;
+mod happening;
 mod settings;
 
 use std::collections::HashMap;
 
-use sexton_model::fact::{Fact, unit as fact};
-use sexton_model::record::Detail;
+use sexton_model::fact::unit::UnitStopped;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::property::Value;
 use entry::Entry;
+pub(super) use happening::Happening;
 pub(super) use settings::has_settings;
 
 /// Units that are remembered. Beyond that, those that systemd forgot are forgotten.
@@ -33,8 +34,7 @@ pub(super) enum Note {
     Event {
         at_monotonic_ns: Option<u64>,
         unit: Subject,
-        fact: &'static Fact,
-        details: Vec<Detail>,
+        what: Box<Happening>,
     },
     /// So many starts.
     Starts { unit: Subject, n: u64 },
@@ -173,8 +173,10 @@ impl Ledger {
         (result == "dependency").then(|| Note::Event {
             at_monotonic_ns: None,
             unit: self.entry(name).subject.clone(),
-            fact: &fact::UNIT_FAILED,
-            details: vec![("result".into(), result.to_owned())],
+            what: Box::new(Happening::Failed(UnitStopped {
+                result: Some(result.to_owned()),
+                ..UnitStopped::default()
+            })),
         })
     }
 

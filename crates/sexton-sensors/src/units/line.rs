@@ -97,11 +97,10 @@ impl Line {
                 News::Note(Note::Event {
                     at_monotonic_ns,
                     unit,
-                    fact,
-                    details,
+                    what,
                 }) => {
                     let at = at_monotonic_ns.map_or_else(clock::now, clock::of_monotonic);
-                    out.event(at, &unit, fact, details);
+                    what.tell(at, &unit, out);
                 }
             }
         }

@@ -24,14 +24,15 @@ fn describe(host: &Host) -> Vec<Record> {
     poll("host", sensor.as_mut(), host, 1000)
 }
 
-/// Asserts one detail; `None` for one that must not be there.
+/// Asserts one entry; `None` for one that must not be there.
 #[track_caller]
 fn check(records: &[Record], key: &str, expected: Option<&str>) {
-    let description = records
+    let mut descriptions = records
         .iter()
-        .find(|record| record.fact() == Some(&fact::HOST_DESCRIPTION))
-        .expect("a description");
-    assert_eq!(description.detail(key), expected, "{key}");
+        .filter_map(|record| record.says(&fact::HOST_DESCRIPTION));
+    let description = descriptions.next().expect("a description");
+    let entry = description.entries.get(key).map(String::as_str);
+    assert_eq!(entry, expected, "{key}");
 }
 
 #[test]

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use sexton_model::fact;
 use sexton_model::gap::Gap;
-use sexton_model::record::Detail;
+use sexton_model::payload::{Fields, Value};
 
 use super::bytes::{Broken, Bytes, unzigzag};
-use super::encode::{FIRST, INLINE, NEW, RAW};
+use super::encode::{COUNT, FIRST, GROUP, INLINE, LIST, NEW, NO, RAW, REAL, TEXT, YES};
 use super::tables::Tables;
 use crate::row::{Kind, Known, Row, Said, Series, parse_why};
+
+/// Lists and groups within each other: payloads have two levels.
+const MAX_DEPTH: u8 = 8;
 
 /// Reads the batches of an open segment, in their order.
 #[derive(Debug, Default)]
@@ -50,23 +53,29 @@ impl Decoder {
         (self.words_seen, self.series_seen) = mark;
     }
 
-    /// The rows of one batch.
-    pub(crate) fn batch(&mut self, payload: &[u8], rows: &mut Vec<Row>) -> Result<(), Broken> {
+    /// The rows of one batch, whose fields are all text or have types.
+    pub(crate) fn batch(
+        &mut self,
+        payload: &[u8],
+        is_typed: bool,
+        rows: &mut Vec<Row>,
+    ) -> Result<(), Broken> {
         let mut bytes = Bytes(payload);
         while !bytes.0.is_empty() {
-            rows.push(self.row(&mut bytes)?);
+            rows.push(self.row(&mut bytes, is_typed)?);
         }
         Ok(())
     }
 
-    fn row(&mut self, bytes: &mut Bytes<'_>) -> Result<Row, Broken> {
+    fn row(&mut self, bytes: &mut Bytes<'_>, is_typed: bool) -> Result<Row, Broken> {
         let (known, slot) = self.series(bytes)?;
         let step = unzigzag(bytes.varint()?).cast_unsigned();
         let at_ns = self.tables.last_ns.wrapping_add(step);
         self.tables.last_ns = at_ns;
         let said = match known.series.kind {
             Kind::Sample => Said::Value(self.value(bytes, slot)?),
-            Kind::Event => Said::Details(self.details(bytes)?),
+            Kind::Event if is_typed => Said::Fields(self.fields(bytes, MAX_DEPTH)?),
+            Kind::Event => Said::Fields(self.texts(bytes)?),
             Kind::Gap => Said::Gap(Box::new(self.gap(bytes)?)),
         };
         Ok(Row { at_ns, known, said })
@@ -150,14 +159,46 @@ impl Decoder {
         Ok(*last as f64)
     }
 
-    fn details(&mut self, bytes: &mut Bytes<'_>) -> Result<Vec<Detail>, Broken> {
+    /// Fields of a log from before they had types.
+    fn texts(&mut self, bytes: &mut Bytes<'_>) -> Result<Fields, Broken> {
         let n = bytes.varint()?;
-        let mut details = Vec::new();
+        let mut fields = Fields::new();
         for _ in 0..n {
-            let key = self.word(bytes)?.to_string();
-            details.push((Cow::Owned(key), bytes.str()?.to_owned()));
+            let name = self.word(bytes)?.to_string();
+            fields.push((Cow::Owned(name), Value::Text(bytes.str()?.to_owned())));
         }
-        Ok(details)
+        Ok(fields)
+    }
+
+    fn fields(&mut self, bytes: &mut Bytes<'_>, depth: u8) -> Result<Fields, Broken> {
+        let n = bytes.varint()?;
+        let mut fields = Fields::new();
+        for _ in 0..n {
+            let name = self.word(bytes)?.to_string();
+            fields.push((Cow::Owned(name), self.field(bytes, depth)?));
+        }
+        Ok(fields)
+    }
+
+    fn field(&mut self, bytes: &mut Bytes<'_>, depth: u8) -> Result<Value, Broken> {
+        let deeper = depth.checked_sub(1).ok_or(Broken);
+        Ok(match bytes.byte()? {
+            TEXT => Value::Text(bytes.str()?.to_owned()),
+            COUNT => Value::Count(bytes.varint()?),
+            REAL => Value::Real(f64::from_bits(u64::from_le_bytes(bytes.array()?))),
+            NO => Value::Flag(false),
+            YES => Value::Flag(true),
+            LIST => {
+                let n = bytes.varint()?;
+                let mut values = Vec::new();
+                for _ in 0..n {
+                    values.push(self.field(bytes, deeper?)?);
+                }
+                Value::List(values)
+            }
+            GROUP => Value::Group(self.fields(bytes, deeper?)?),
+            _ => return Err(Broken),
+        })
     }
 
     fn gap(&mut self, bytes: &mut Bytes<'_>) -> Result<Gap, Broken> {

@@ -10,7 +10,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use sexton_model::gap::Gap;
-use sexton_model::record::{Body, Detail, Record};
+use sexton_model::payload::{Fields, Value};
+use sexton_model::record::{Body, Record};
 
 use super::bytes::{put_str, put_varint, zigzag};
 use super::tables::Tables;
@@ -24,6 +25,14 @@ pub(super) const NEW: u64 = 1;
 pub(super) const FIRST: u64 = 2;
 /// Stands before eight bytes of a value that is not whole; differences are even.
 pub(super) const RAW: u64 = 1;
+/// What stands before the value of a field.
+pub(super) const TEXT: u8 = 0;
+pub(super) const COUNT: u8 = 1;
+pub(super) const REAL: u8 = 2;
+pub(super) const NO: u8 = 3;
+pub(super) const YES: u8 = 4;
+pub(super) const LIST: u8 = 5;
+pub(super) const GROUP: u8 = 6;
 /// Whole numbers up to here have a floating-point form of their own.
 const MAX_WHOLE: u64 = 1 << 53;
 
@@ -77,7 +86,8 @@ impl Encoder {
         self.tables.begin_block();
     }
 
-    pub(crate) fn record(&mut self, out: &mut Vec<u8>, record: &Record) {
+    pub(crate) fn record(&mut self, out: &mut Vec<u8>, outgoing: &Outgoing<'_>) {
+        let record = outgoing.record;
         let slot = self.series(out, Series::of(record));
         let at_ns = record.at.as_ns();
         let step = at_ns.wrapping_sub(self.tables.last_ns).cast_signed();
@@ -85,7 +95,7 @@ impl Encoder {
         put_varint(out, zigzag(step));
         match &record.body {
             Body::Sample { value, .. } => self.value(out, slot, *value),
-            Body::Event { details, .. } => self.details(out, details),
+            Body::Event { .. } => self.fields(out, &outgoing.fields),
             Body::Gap(gap) => self.gap(out, gap),
         }
     }
@@ -146,11 +156,40 @@ impl Encoder {
         *last = whole;
     }
 
-    fn details(&mut self, out: &mut Vec<u8>, details: &[Detail]) {
-        put_varint(out, details.len() as u64);
-        for (key, value) in details {
-            self.word(out, key);
-            put_str(out, value);
+    fn fields(&mut self, out: &mut Vec<u8>, fields: &Fields) {
+        put_varint(out, fields.len() as u64);
+        for (name, value) in fields {
+            self.word(out, name);
+            self.field(out, value);
+        }
+    }
+
+    fn field(&mut self, out: &mut Vec<u8>, value: &Value) {
+        match value {
+            Value::Text(text) => {
+                out.push(TEXT);
+                put_str(out, text);
+            }
+            Value::Count(count) => {
+                out.push(COUNT);
+                put_varint(out, *count);
+            }
+            Value::Real(real) => {
+                out.push(REAL);
+                out.extend_from_slice(&real.to_bits().to_le_bytes());
+            }
+            Value::Flag(flag) => out.push(if *flag { YES } else { NO }),
+            Value::List(values) => {
+                out.push(LIST);
+                put_varint(out, values.len() as u64);
+                for value in values {
+                    self.field(out, value);
+                }
+            }
+            Value::Group(fields) => {
+                out.push(GROUP);
+                self.fields(out, fields);
+            }
         }
     }
 
@@ -173,20 +212,51 @@ fn kind_code(kind: Kind) -> u8 {
     }
 }
 
-/// No encoding of the record is longer.
-pub(crate) fn size_bound(record: &Record) -> usize {
-    const NUMBERS: usize = 128;
-    let body = match &record.body {
-        Body::Sample { .. } => 0,
-        Body::Event { details, .. } => details
-            .iter()
-            .map(|(key, value)| 20 + key.len() + value.len())
-            .sum(),
-        Body::Gap(gap) => {
-            let remedy = gap.remedy.as_ref().map_or(0, String::len);
-            64 + gap.sensor.len() + gap.text.len() + remedy
-        }
+/// A record on its way into a log: what its event says is made into fields once.
+#[derive(Debug)]
+pub(crate) struct Outgoing<'a> {
+    record: &'a Record,
+    fields: Fields,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(crate) fn of(record: &'a Record) -> Self {
+        let fields = match &record.body {
+            Body::Event { payload, .. } => payload.fields(),
+            _ => Fields::new(),
+        };
+        Self { record, fields }
+    }
+
+    /// No encoding of the record is longer.
+    pub(crate) fn size_bound(&self) -> usize {
+        const NUMBERS: usize = 128;
+        let body = match &self.record.body {
+            Body::Gap(gap) => {
+                let remedy = gap.remedy.as_ref().map_or(0, String::len);
+                64 + gap.sensor.len() + gap.text.len() + remedy
+            }
+            _ => fields_bound(&self.fields),
+        };
+        let record = self.record;
+        let fact = record.fact().map_or(0, |fact| fact.name.len());
+        NUMBERS + fact + record.sensor.len() + record.subject.name.len() + body
+    }
+}
+
+fn fields_bound(fields: &Fields) -> usize {
+    let bound = |(name, value): &(_, Value)| {
+        let name: &std::borrow::Cow<'static, str> = name;
+        20 + name.len() + value_bound(value)
     };
-    let fact = record.fact().map_or(0, |fact| fact.name.len());
-    NUMBERS + fact + record.sensor.len() + record.subject.name.len() + body
+    fields.iter().map(bound).sum()
+}
+
+fn value_bound(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => 11 + text.len(),
+        Value::List(values) => 11 + values.iter().map(value_bound).sum::<usize>(),
+        Value::Group(fields) => 11 + fields_bound(fields),
+        Value::Flag(_) | Value::Count(_) | Value::Real(_) => 11,
+    }
 }

@@ -1,76 +1,11 @@
-use std::borrow::Cow;
 use std::io::Write as _;
 
 use proptest::prelude::*;
-use sexton_model::fact::{self, Fact};
-use sexton_model::gap::{Gap, Why};
-use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Record};
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::fact::napi::NAPI_STARVED;
+use sexton_model::record::Record;
+use sexton_testkit::arbitrary;
 
 use super::*;
-
-fn any_fact() -> impl Strategy<Value = &'static Fact> {
-    let facts: Vec<&'static Fact> = fact::all().collect();
-    proptest::sample::select(facts)
-}
-
-fn any_text() -> impl Strategy<Value = String> {
-    prop_oneof![Just(String::new()), "[a-c]{1,2}", "\\PC{0,20}", ".{0,8}"]
-}
-
-fn any_why() -> impl Strategy<Value = Why> {
-    prop_oneof![
-        Just(Why::Denied),
-        Just(Why::Vanished),
-        Just(Why::Unsupported),
-        Just(Why::Malformed),
-        any::<u64>().prop_map(Why::Lost),
-        Just(Why::Overrun),
-        Just(Why::Bug),
-    ]
-}
-
-fn any_value() -> impl Strategy<Value = f64> {
-    prop_oneof![
-        any::<f64>().prop_filter("equal to itself", |value| !value.is_nan()),
-        (-5_i32..5).prop_map(f64::from),
-        any::<i64>().prop_map(|value| value as f64),
-        Just(-0.0),
-    ]
-}
-
-fn any_body() -> impl Strategy<Value = Body> {
-    let details = proptest::collection::vec((any_text().prop_map(Cow::Owned), any_text()), 0..4);
-    let gap = (
-        any_text(),
-        any_why(),
-        any_text(),
-        proptest::option::of(any_text()),
-    );
-    prop_oneof![
-        (any_fact(), any_value()).prop_map(|(fact, value)| Body::Sample { fact, value }),
-        (any_fact(), details).prop_map(|(fact, details)| Body::Event { fact, details }),
-        gap.prop_map(|(sensor, why, text, remedy)| Body::Gap(Gap {
-            sensor: sensor.into(),
-            why,
-            text,
-            remedy
-        })),
-    ]
-}
-
-pub(crate) fn any_record() -> impl Strategy<Value = Record> {
-    let kinds = [SubjectKind::Node, SubjectKind::Cgroup, SubjectKind::Sensor];
-    let subject = (proptest::sample::select(kinds.to_vec()), any_text());
-    let time = prop_oneof![any::<u64>(), 0_u64..1000];
-    (time, any_text(), subject, any_body()).prop_map(|(at, sensor, (kind, name), body)| Record {
-        at: Moment::from_ns(at),
-        sensor: sensor.into(),
-        subject: Subject::new(kind, name),
-        body,
-    })
-}
 
 /// A log of these batches; every third begins a block. Also where each batch ends.
 fn log(batches: &[Vec<Record>]) -> (Vec<u8>, Vec<usize>) {
@@ -84,7 +19,7 @@ fn log(batches: &[Vec<Record>]) -> (Vec<u8>, Vec<usize>) {
         }
         let mut payload = Vec::new();
         for record in batch {
-            encoder.record(&mut payload, record);
+            encoder.record(&mut payload, &Outgoing::of(record));
         }
         bytes.extend(frame(&payload, batch.len(), begins));
         ends.push(bytes.len());
@@ -112,7 +47,7 @@ fn replay(bytes: &[u8]) -> Vec<Record> {
 }
 
 fn any_batches() -> impl Strategy<Value = Vec<Vec<Record>>> {
-    proptest::collection::vec(proptest::collection::vec(any_record(), 1..6), 1..8)
+    proptest::collection::vec(proptest::collection::vec(arbitrary::record(), 1..6), 1..8)
 }
 
 /// As many records as the batches that end within `bytes`.
@@ -130,10 +65,11 @@ proptest! {
     }
 
     #[test]
-    fn no_record_is_longer_than_its_bound(record in any_record()) {
+    fn no_record_is_longer_than_its_bound(record in arbitrary::record()) {
         let mut bytes = Vec::new();
-        Encoder::default().record(&mut bytes, &record);
-        prop_assert!(bytes.len() <= size_bound(&record), "{}", bytes.len());
+        let outgoing = Outgoing::of(&record);
+        Encoder::default().record(&mut bytes, &outgoing);
+        prop_assert!(bytes.len() <= outgoing.size_bound(), "{}", bytes.len());
     }
 
     #[test]
@@ -144,7 +80,7 @@ proptest! {
         for (i, batch) in more.iter().enumerate() {
             let mut payload = Vec::new();
             for record in batch {
-                encoder.record(&mut payload, record);
+                encoder.record(&mut payload, &Outgoing::of(record));
             }
             bytes.extend(frame(&payload, batch.len(), i == 0));
         }
@@ -153,7 +89,9 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        let _ = Decoder::default().batch(&bytes, &mut Vec::new());
+        for is_typed in [false, true] {
+            let _ = Decoder::default().batch(&bytes, is_typed, &mut Vec::new());
+        }
         let mut log = file_header(1).to_vec();
         log.extend(frame(&bytes, bytes.len() / 3, true));
         replay(&log);
@@ -189,4 +127,40 @@ proptest! {
             prop_assert_eq!(replay(&broken), expected, "changed at {}", at);
         }
     }
+}
+
+/// A batch as sexton wrote it before fields had types.
+fn frame_of_texts(payload: &[u8], n_records: usize) -> Vec<u8> {
+    let mut frame = frame(payload, n_records, true);
+    frame[6..8].copy_from_slice(&BEGINS_BLOCK.to_le_bytes());
+    let crc = crc32c(0, &frame[..12]);
+    frame[12..16].copy_from_slice(&crc.to_le_bytes());
+    frame
+}
+
+#[test]
+fn a_log_from_before_fields_had_types_is_read() {
+    const NEW: u8 = 1;
+    let mut payload = vec![NEW, 1];
+    let put = |payload: &mut Vec<u8>, text: &str| {
+        payload.push(u8::try_from(text.len()).unwrap());
+        payload.extend_from_slice(text.as_bytes());
+    };
+    for word in ["napi_starved", "cpu", "3", "napi", ""] {
+        payload.push(NEW);
+        put(&mut payload, word);
+    }
+    payload.extend([2 * 5, 2]);
+    for (name, text) in [("waited_ns", "612000000"), ("stack", "entry;do_idle")] {
+        payload.push(NEW);
+        put(&mut payload, name);
+        put(&mut payload, text);
+    }
+    let mut bytes = file_header(1).to_vec();
+    bytes.extend(frame_of_texts(&payload, 1));
+    let records = replay(&bytes);
+    let delay = records[0].says(&NAPI_STARVED).unwrap();
+    assert_eq!(delay.waited_ns, Some(612_000_000));
+    assert_eq!(delay.stack, ["entry", "do_idle"]);
+    assert_eq!((records.len(), records[0].at.as_ns()), (1, 5));
 }

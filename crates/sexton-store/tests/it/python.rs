@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use sexton_model::fact::exit::{PROCESS_FAILED, ProcessExit};
 use sexton_model::gap::Why;
 
 use crate::support::*;
@@ -25,7 +26,7 @@ gaps = frame[frame.kind == "gap"]
 print(json.dumps({
     "columns": list(frame.columns),
     "pandas": [len(frame), float(polls.value.sum()), int(frame.time_ns.max()),
-               json.loads(events.details.iloc[0])["exit_code"], gaps.gap_why.iloc[0],
+               str(json.loads(events.details.iloc[0])["exit_code"]), gaps.gap_why.iloc[0],
                int(samples.wall_ns.max()), int(frame.value.isna().sum())],
     "duckdb": [sql("SELECT count(*) FROM BUNDLE"), sql("SELECT sum(value) FROM BUNDLE WHERE fact = 'sexton_poll_ns'"),
                sql("SELECT max(time_ns) FROM BUNDLE"),
@@ -68,9 +69,14 @@ fn duckdb_and_pandas_read_a_bundle() {
             .append(&[sample(2000 + i, "/a", POLL, i as f64)])
             .unwrap();
     }
-    let details = [("exit_code", "137"), ("unit", "ü\"\n")];
+    let exit = ProcessExit {
+        exit_code: Some(137),
+        unit: Some("ü\"\n".into()),
+        ..ProcessExit::default()
+    };
+    let exit = happened(50_000, &PROCESS_FAILED, exit);
     writer
-        .append(&[event(50_000, &details), gap(50_001, "test", Why::Lost(5))])
+        .append(&[exit, gap(50_001, "test", Why::Lost(5))])
         .unwrap();
     let summary = writer.finish(at(60_000)).unwrap();
     assert!(summary.segments >= 1);

@@ -1,9 +1,11 @@
 //! What is appended comes back.
 
-use sexton_model::fact::klog::KLOG_EVENT;
-use sexton_model::fact::{Fact, FactKind, Unit};
+use sexton_model::fact::klog::{Capture, KLOG_EVENT, KernelLine};
+use sexton_model::fact::sexton::ClockJump;
+use sexton_model::fact::show::Show;
+use sexton_model::fact::{Fact, FactKind, Measure};
 use sexton_model::gap::Why;
-use sexton_model::record::{Body, Record};
+use sexton_model::record::Record;
 use sexton_model::timeline::Timeline as _;
 use sexton_store::{Bundle, BundleWriter, Limits, Node, StoreError};
 
@@ -16,13 +18,26 @@ fn all(bundle: &Bundle) -> Vec<Record> {
 #[test]
 fn every_kind_of_record_comes_back_from_log_and_segment() {
     let dir = tempfile::tempdir().unwrap();
+    let capture = |name: &str, value: &str| Capture {
+        name: name.into(),
+        value: value.into(),
+    };
+    let line = KernelLine {
+        seq: Some(u64::MAX),
+        captures: vec![
+            capture("b", "1"),
+            capture("a", "\"\n\\\u{1}ü"),
+            capture("b", ""),
+        ],
+        ..KernelLine::default()
+    };
     let records = vec![
         sample(1, "/a", POLL, 0.1),
         sample(2, "/a", POLL, -0.0),
         sample(3, "/a", POLL, f64::INFINITY),
         sample(3, "/a", POLL, 9e15),
-        event(4, &[("b", "1"), ("a", "\"\n\\\u{1}ü"), ("b", "")]),
-        event(5, &[]),
+        happened(4, &KLOG_EVENT, line),
+        event(5, ClockJump::default()),
         gap(6, "test", Why::Lost(u64::MAX)),
         gap(7, "other", Why::Bug),
     ];
@@ -137,9 +152,16 @@ fn limits_that_cannot_be_kept_are_refused() {
 #[test]
 fn a_record_that_is_too_long_is_a_gap() {
     let dir = tempfile::tempdir().unwrap();
+    let long = KernelLine {
+        line: Some("x".repeat(20_000)),
+        ..KernelLine::default()
+    };
     let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
     writer
-        .append(&[event(1, &[("line", &"x".repeat(20_000))]), event(2, &[])])
+        .append(&[
+            happened(1, &KLOG_EVENT, long),
+            event(2, ClockJump::default()),
+        ])
         .unwrap();
     writer.finish(at(3)).unwrap();
     let records = Bundle::open(dir.path()).unwrap().load(None, None);
@@ -168,9 +190,11 @@ fn raw_files_stay_inside_and_are_written_once() {
 /// A fact that no list has, as one that only a newer sexton knows.
 static NEWER: Fact = Fact {
     name: "from_a_newer_sexton",
-    unit: Unit::Count,
+    measure: Measure::Count,
     kind: FactKind::Gauge,
     help: "",
+    payload: None,
+    show: Show::Not,
 };
 
 #[test]
@@ -198,33 +222,37 @@ fn facts_of_a_newer_sexton_are_counted_in_a_gap_and_stay_in_the_file() {
 #[test]
 fn a_line_of_the_kernel_is_told_once_however_often_it_was_read() {
     let dir = tempfile::tempdir().unwrap();
-    let line = |ns: u64, seq: &str| Record {
-        body: Body::Event {
-            fact: &KLOG_EVENT,
-            details: vec![("id".into(), "x".into()), ("seq".into(), seq.into())],
-        },
-        ..event(ns, &[])
+    let line = |ns: u64, seq: Option<u64>| {
+        let says = KernelLine {
+            id: Some("x".into()),
+            seq,
+            ..KernelLine::default()
+        };
+        happened(ns, &KLOG_EVENT, says)
     };
     let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
-    writer.append(&[line(1000, "7"), line(2000, "8")]).unwrap();
+    let first = [line(1000, Some(7)), line(2000, Some(8))];
+    writer.append(&first).unwrap();
     writer.finish(at(2000)).unwrap();
     // Begun again: the ring is read again, a little less exactly, and goes on.
     let mut writer = create(dir.path(), limits(1 << 20), 3000).unwrap();
-    let again = [line(1001, "7"), line(2001, "8"), line(4000, "9")];
+    let again = [
+        line(1001, Some(7)),
+        line(2001, Some(8)),
+        line(4000, Some(9)),
+    ];
     writer.append(&again).unwrap();
     // Another event may have the same number, and one without a number is its own.
-    let others = [
-        event(4500, &[("seq", "7")]),
-        line(5000, "x"),
-        line(5000, "x"),
-    ];
+    let jump = ClockJump {
+        wall_ns: Some(7),
+        ..ClockJump::default()
+    };
+    let others = [event(4500, jump), line(5000, None), line(5000, None)];
     writer.append(&others).unwrap();
     writer.finish(at(5000)).unwrap();
     let records = Bundle::open(dir.path()).unwrap().load(None, None);
-    let seqs: Vec<&str> = records
-        .of(&KLOG_EVENT)
-        .filter_map(|record| record.detail("seq"))
-        .collect();
-    assert_eq!(seqs, ["7", "8", "9", "x", "x"]);
+    let lines = records.iter().filter_map(|record| record.says(&KLOG_EVENT));
+    let seqs: Vec<Option<u64>> = lines.map(|line| line.seq).collect();
+    assert_eq!(seqs, [Some(7), Some(8), Some(9), None, None]);
     assert_eq!(records.of(JUMP).count(), 1);
 }

@@ -2,19 +2,23 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::fact::Fact;
-use sexton_model::fact::sexton::{SEXTON_CLOCK_JUMP, SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
+use sexton_model::fact::sexton::{
+    ClockJump, SEXTON_CLOCK_JUMP, SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS,
+};
+use sexton_model::fact::{EventFact, Fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
+use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_store::{BundleWriter, Limits, Node, StoreError};
 
 pub(crate) static POLL: &Fact = &SEXTON_POLL_NS;
 pub(crate) static WALL: &Fact = &SEXTON_WALL_CLOCK_NS;
-pub(crate) static JUMP: &Fact = &SEXTON_CLOCK_JUMP;
+pub(crate) static JUMP: &Fact = &SEXTON_CLOCK_JUMP.fact;
 
 pub(crate) fn node() -> Node {
     Node {
@@ -50,17 +54,18 @@ pub(crate) fn sample(ns: u64, subject: &str, fact: &'static Fact, value: f64) ->
     }
 }
 
-pub(crate) fn event(ns: u64, details: &[(&'static str, &str)]) -> Record {
-    let details = details
-        .iter()
-        .map(|(key, value)| ((*key).into(), (*value).to_owned()));
+pub(crate) fn event(ns: u64, says: ClockJump) -> Record {
+    happened(ns, &SEXTON_CLOCK_JUMP, says)
+}
+
+pub(crate) fn happened<T: Payload>(ns: u64, fact: &'static EventFact<T>, says: T) -> Record {
     Record {
         at: at(ns),
         sensor: "test".into(),
         subject: Subject::node(),
         body: Body::Event {
-            fact: JUMP,
-            details: details.collect(),
+            fact: &fact.fact,
+            payload: Arc::new(says),
         },
     }
 }

@@ -47,21 +47,22 @@ fn counts(view: &View, window: Window) -> Line<'static> {
         ..window
     };
     let last = |shown| view.history.series(shown).last(until);
-    let Some(dying) = last(Shown::Dying) else {
-        return not_seen("dying");
+    let dying = last(Shown::Dying);
+    let mut spans = match dying {
+        Some(dying) => vec![
+            Span::styled(count(dying.last), strong()),
+            Span::raw(" dying"),
+        ],
+        None => not_seen("dying").spans,
     };
-    let mut spans = vec![
-        Span::styled(count(dying.last), strong()),
-        Span::raw(" dying"),
-    ];
     if let Some(live) = last(Shown::Live) {
         spans.push(Span::raw(format!(", {} live", count(live.last))));
     }
     if let Some(bytes) = last(Shown::DyingBytes) {
         spans.push(Span::raw(format!(", ≥ {}", text::bytes(bytes.last as u64))));
     }
-    let age = window.to.since(dying.at);
-    if age > view.length() {
+    let age = dying.map(|dying| window.to.since(dying.at));
+    if let Some(age) = age.filter(|age| *age > view.length()) {
         spans.push(Span::styled(format!(", {} ago", stretch(age)), faint()));
     }
     Line::from(spans)

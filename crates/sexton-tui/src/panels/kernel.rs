@@ -1,22 +1,27 @@
 //! What the kernel said, and links that changed, the newest first.
 
 use ratatui::text::{Line, Span};
+use sexton_model::fact::klog::{KLOG_EVENT, KernelLine};
+use sexton_model::fact::nic::NIC_LINK;
 use sexton_model::record::Record;
 
 use super::{Content, Room, faint, none, not_seen, strong};
 use crate::history::Window;
-use crate::names::{self, Shown};
+use crate::names;
 use crate::view::View;
 use crate::words::{clip, clock};
 
 pub(super) fn content(view: &View, window: Window, room: Room) -> Content {
-    let lines = view.history.events(window).filter_map(|(shown, record)| {
-        let (class, text) = match shown {
-            Shown::KernelLine => (detail(record, "class"), kernel_text(record)),
-            Shown::NicLink => ("link".into(), link_text(record)),
+    let lines = view.history.events(window).filter_map(|(_, record)| {
+        let (class, text) = match (record.says(&KLOG_EVENT), record.says(&NIC_LINK)) {
+            (Some(line), _) => (known(line.class.as_ref()), kernel_text(line)),
+            (_, Some(link)) => {
+                let now = known(link.operstate.as_ref());
+                ("link", format!("{} is {now}", record.subject.name))
+            }
             _ => return None,
         };
-        Some(line(view, record, &class, &text, room))
+        Some(line(view, record, class, &text, room))
     });
     let mut list: Vec<Line<'static>> = lines.collect();
     let n = list.len();
@@ -49,19 +54,14 @@ fn line(view: &View, record: &Record, class: &str, text: &str, room: Room) -> Li
 }
 
 /// The device first: the line may be too long to be seen to its end.
-fn kernel_text(record: &Record) -> String {
-    let line = detail(record, "line");
-    match record.detail("device") {
+fn kernel_text(said: &KernelLine) -> String {
+    let line = known(said.line.as_ref());
+    match &said.device {
         Some(device) => format!("{device}: {line}"),
-        None => line,
+        None => line.to_owned(),
     }
 }
 
-fn link_text(record: &Record) -> String {
-    let now = detail(record, "operstate");
-    format!("{} is {now}", record.subject.name)
-}
-
-fn detail(record: &Record, key: &str) -> String {
-    record.detail(key).unwrap_or("?").to_owned()
+fn known(text: Option<&String>) -> &str {
+    text.map_or("?", String::as_str)
 }

@@ -1,7 +1,8 @@
 //! Waits of network polling, now and at their worst, and who held the core.
 
 use ratatui::text::{Line, Span};
-use sexton_model::record::Record;
+use sexton_model::fact::napi::{NAPI_STARVED, NapiDelay};
+use sexton_model::record::Event;
 
 use super::cores::recent;
 use super::{Content, Room, faint, none, not_seen, strong};
@@ -11,18 +12,16 @@ use crate::view::View;
 use crate::words::{NOT_SEEN, clip, clock, stretch, time};
 
 pub(super) fn content(view: &View, window: Window, room: Room) -> Content {
-    let starved: Vec<&Record> = view
-        .history
-        .events(window)
-        .filter(|(shown, _)| *shown == Shown::NapiStarved)
-        .map(|(_, record)| record)
+    let events = view.history.events(window);
+    let starved: Vec<Event<'_, NapiDelay>> = events
+        .filter_map(|(_, record)| Event::of(record, &NAPI_STARVED))
         .collect();
     let list = match starved.is_empty() {
         true if view.history.heard(names::NAPI, window) => vec![none(view, "starved")],
         true => vec![not_seen("starved")],
         false => starved
             .iter()
-            .map(|record| line(view, record, room))
+            .map(|delay| line(view, *delay, room))
             .collect(),
     };
     let title = match starved.len() {
@@ -61,15 +60,15 @@ fn waits(view: &View, window: Window) -> Vec<Line<'static>> {
     vec![Line::from(now), Line::from(of_window)]
 }
 
-fn line(view: &View, record: &Record, room: Room) -> Line<'static> {
-    let at = format!("{} ", clock(view, record.at));
-    let waited = record.detail("waited_ns").and_then(|ns| ns.parse().ok());
-    let waited = waited.map_or_else(|| "starved".into(), time);
-    let mut text = format!(" {}", record.subject);
-    if let Some(holder) = record.detail("holder_comm") {
+fn line(view: &View, delay: Event<'_, NapiDelay>, room: Room) -> Line<'static> {
+    let at = format!("{} ", clock(view, delay.at));
+    let waited = delay.says.waited_ns.map(|ns| time(ns as f64));
+    let waited = waited.unwrap_or_else(|| "starved".into());
+    let mut text = format!(" {}", delay.subject);
+    if let Some(holder) = &delay.says.holder_comm {
         text.push_str(&format!(" held by {holder}"));
     }
-    if let Some(what) = record.detail("what") {
+    if let Some(what) = &delay.says.what {
         text.push_str(&format!(", {what}"));
     }
     let columns = room.columns.saturating_sub(at.len() + waited.len());

@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
+use sexton_model::fact::sexton::SEXTON_POLL_NS;
+use sexton_model::fact::show::Show;
+use sexton_model::fact::{self, Fact};
+use sexton_model::record::{Body, Record};
+use sexton_model::subject::Subject;
 use sexton_model::timeline::Records;
-use sexton_testkit::check_snapshot;
+use sexton_testkit::{arbitrary, check_snapshot};
 use sexton_tui::{Action, View};
 
 use crate::story::{self, at, live, screen};
@@ -121,4 +128,71 @@ fn what_is_old_is_let_go() {
     assert!(text.contains("cores: not seen"), "{text}");
     // A gap may still hold: it stays.
     assert!(text.contains("17 exits came"), "{text}");
+}
+
+#[test]
+fn what_has_no_panel_of_its_own_is_in_one_for_all() {
+    let mut view = live(&story::other());
+    (0..6).for_each(|_| {
+        view.act(Action::Next);
+    });
+    // On a low screen it is alone as soon as it is in focus.
+    let text = screen(&view, 80, 24);
+    view.act(Action::Zoom);
+    assert_eq!(screen(&view, 80, 24), text);
+    check_snapshot!("other-80x24.txt", text);
+}
+
+/// What panels say of these records, one after the other.
+fn panels(records: &[Record]) -> Vec<String> {
+    let mut view = live(records);
+    view.act(Action::Zoom);
+    let mut panel = || {
+        view.act(Action::Next);
+        screen(&view, 160, 50)
+    };
+    (0..8).map(|_| panel()).collect()
+}
+
+/// An event that the time line shows.
+fn marked(fact: &'static Fact) -> Option<Record> {
+    let Show::Marks(mark) = fact.show else {
+        return None;
+    };
+    let mut runner = TestRunner::deterministic();
+    let events = arbitrary::event_of(fact);
+    std::iter::repeat_with(|| events.new_tree(&mut runner).expect("an event").current())
+        .map(|body| Record {
+            at: at(2),
+            sensor: "test".into(),
+            subject: Subject::node(),
+            body,
+        })
+        .find(|record| match &record.body {
+            Body::Event { payload, .. } => mark(&record.subject, &**payload).is_some(),
+            _ => false,
+        })
+}
+
+#[test]
+fn every_fact_with_a_place_on_the_time_line_is_on_the_screen() {
+    let sample = |second: u64, fact: &'static Fact, value: f64| Record {
+        at: at(second),
+        sensor: "test".into(),
+        subject: Subject::node(),
+        body: Body::Sample { fact, value },
+    };
+    let quiet = [1, 2].map(|second| sample(second, &SEXTON_POLL_NS, 1.0));
+    let without = panels(&quiet);
+    for fact in fact::all() {
+        let records = match fact.show {
+            Show::Series(_) | Show::Growth(..) => {
+                vec![sample(1, fact, 1.0), sample(2, fact, 3.0)]
+            }
+            Show::Marks(_) => marked(fact).into_iter().collect(),
+            Show::Core(_) | Show::Not => continue,
+        };
+        let with = panels(&[&quiet[..], &records].concat());
+        assert_ne!(with, without, "{}", fact.name);
+    }
 }

@@ -1,10 +1,10 @@
 //! Any records, any keys, any size: it is drawn.
 
 use proptest::prelude::*;
-use sexton_model::fact;
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Record};
+use sexton_model::record::Record;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_testkit::arbitrary;
 use sexton_tui::{Action, View};
 
 use crate::story::{live, node, screen};
@@ -26,28 +26,23 @@ const ACTIONS: [Action; 14] = [
     Action::Leave,
 ];
 
-/// A record that no sensor would make, of any fact there is.
+/// A record that no sensor would make, of any fact there is, often of a core and of a time
+/// that is near others.
 fn wild() -> impl Strategy<Value = Record> {
-    let facts: Vec<_> = fact::all().collect();
+    let at = prop_oneof![0..10_000_000_000_000_u64, any::<u64>()];
     let name = prop_oneof![
         Just("0".to_owned()),
         Just("作業".to_owned()),
         any::<String>()
     ];
-    let value = prop_oneof![Just(0.0), Just(f64::NAN), any::<f64>()];
-    let at = prop_oneof![0..10_000_000_000_000_u64, any::<u64>()];
-    let parts = (prop::sample::select(facts), at, name, value, any::<bool>());
-    parts.prop_map(|(fact, at, name, value, happens)| Record {
+    let parts = (arbitrary::record(), at, name, any::<bool>());
+    parts.prop_map(|(record, at, name, is_core)| Record {
         at: Moment::from_ns(at),
-        sensor: "wild".into(),
-        subject: Subject::new(SubjectKind::Cpu, name.as_str()),
-        body: match happens {
-            true => Body::Event {
-                fact,
-                details: vec![("line".into(), name)],
-            },
-            false => Body::Sample { fact, value },
+        subject: match is_core {
+            true => Subject::new(SubjectKind::Cpu, name.as_str()),
+            false => record.subject.clone(),
         },
+        ..record
     })
 }
 

@@ -1,51 +1,36 @@
 //! A node like that of the founding incident, as records. Invented: its figures are
 //! chosen so that each can be found on the screen.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use sexton_model::fact::{Fact, FactKind, Unit, core, memcg, sexton};
+use sexton_model::fact::cgroup::{
+    CGROUP_BORN, CGROUP_BURST, CgroupBurst, CgroupChange, CgroupCreated,
+};
+use sexton_model::fact::container::{
+    CONTAINER_EXITED, CONTAINER_RUNNING, CONTAINER_STARTED, ContainerExited, ContainerStarted,
+};
+use sexton_model::fact::exit::{PROCESS_FAILED, PROCESS_FAILED_BURST, ProcessBurst, ProcessExit};
+use sexton_model::fact::klog::{KLOG_EVENT, KernelLine};
+use sexton_model::fact::napi::{NAPI_SERVED, NAPI_STARVED, NAPI_WAIT_NS, NapiDelay};
+use sexton_model::fact::nic::{NIC_LINK, NIC_RESETS, NicLink};
+use sexton_model::fact::runq::{RUNQ_DELAY_MAX_NS, RUNQ_WAITING_NS};
+use sexton_model::fact::unit::{StartedBy, UNIT_FAILED, UNIT_STARTED, UnitStarted, UnitStopped};
+use sexton_model::fact::{EventFact, Fact, cgroup, core, memcg, pressure, sexton};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::record::{Body, Detail, Record};
+use sexton_model::payload::Payload;
+use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_tui::{View, render};
 
-/// Facts are found by their names, whoever defines them.
-const fn fact(name: &'static str, unit: Unit, kind: FactKind) -> Fact {
-    let help = "";
-    Fact {
-        name,
-        unit,
-        kind,
-        help,
-    }
-}
-
-const fn event(name: &'static str) -> Fact {
-    fact(name, Unit::None, FactKind::Event)
-}
-
-static NAPI_WAIT_NS: Fact = fact("napi_wait_ns", Unit::Nanoseconds, FactKind::Gauge);
-static RUNQ_WAITING_NS: Fact = fact("runq_waiting_ns", Unit::Nanoseconds, FactKind::Gauge);
-static NAPI_STARVED: Fact = event("napi_starved");
-static UNIT_STARTED: Fact = event("unit_started");
-static UNIT_FAILED: Fact = event("unit_failed");
-static CGROUP_BORN: Fact = event("cgroup_born");
-static CGROUP_BURST: Fact = event("cgroup_burst");
-static CONTAINER_STARTED: Fact = event("container_started");
-static CONTAINER_EXITED: Fact = event("container_exited");
-static CONTAINER_RUNNING: Fact = fact("container_running", Unit::Count, FactKind::Gauge);
-static PROCESS_FAILED: Fact = event("process_failed");
-static PROCESS_FAILED_BURST: Fact = event("process_failed_burst");
-static PRESSURE: [Fact; 3] = [
-    fact("pressure_cpu_some_ratio", Unit::Ratio, FactKind::Gauge),
-    fact("pressure_memory_some_ratio", Unit::Ratio, FactKind::Gauge),
-    fact("pressure_io_some_ratio", Unit::Ratio, FactKind::Gauge),
+static PRESSURE: [&Fact; 3] = [
+    &pressure::PRESSURE_CPU_SOME_RATIO,
+    &pressure::PRESSURE_MEMORY_SOME_RATIO,
+    &pressure::PRESSURE_IO_SOME_RATIO,
 ];
-static KLOG_EVENT: Fact = event("klog_event");
-static NIC_LINK: Fact = event("nic_link");
 
 /// The first second of the story, since boot.
 const BEGIN: u64 = 7200;
@@ -77,17 +62,18 @@ fn sample(
     record(second, sensor, subject, Body::Sample { fact, value })
 }
 
-fn told(
+fn told<T: Payload>(
     second: u64,
     sensor: &'static str,
     subject: Subject,
-    fact: &'static Fact,
-    details: &[(&'static str, &str)],
+    fact: &'static EventFact<T>,
+    says: T,
 ) -> Record {
-    let detail =
-        |(key, value): &(&'static str, &str)| -> Detail { ((*key).into(), (*value).to_owned()) };
-    let details = details.iter().map(detail).collect();
-    record(second, sensor, subject, Body::Event { fact, details })
+    let body = Body::Event {
+        fact: &fact.fact,
+        payload: Arc::new(says),
+    };
+    record(second, sensor, subject, body)
 }
 
 fn unit(name: &'static str) -> Subject {
@@ -160,43 +146,49 @@ fn census() -> Vec<Record> {
     records
 }
 
+fn cgroup(path: &str, creator: &str, unit: &str) -> CgroupCreated {
+    CgroupCreated {
+        path: path.into(),
+        creator_unit: Some(creator.into()),
+        unit: Some(unit.into()),
+        ..CgroupCreated::default()
+    }
+}
+
 fn units() -> Vec<Record> {
     let mut records = Vec::new();
+    let ecs = || unit("ecs.service");
     for second in (3..300).step_by(11) {
-        let name = || unit("ecs.service");
-        records.push(told(
-            second,
-            "units",
-            name(),
-            &UNIT_STARTED,
-            &[("by", "restart")],
-        ));
+        let run = UnitStarted {
+            by: Some(StartedBy::Restart),
+            ..UnitStarted::default()
+        };
+        records.push(told(second, "units", ecs(), &UNIT_STARTED, run));
         if second % 2 == 0 {
-            records.push(told(second, "units", name(), &UNIT_FAILED, &[]));
+            let end = UnitStopped::default();
+            records.push(told(second, "units", ecs(), &UNIT_FAILED, end));
         }
-        let cgroup = Subject::new(SubjectKind::Cgroup, format!("/ecs/task-{second}"));
-        let details = [("creator_unit", "docker.service"), ("unit", "ecs.service")];
-        records.push(told(second, "cgroups", cgroup, &CGROUP_BORN, &details));
+        let path = format!("/ecs/task-{second}");
+        let born = cgroup(&path, "docker.service", "ecs.service");
+        let subject = Subject::new(SubjectKind::Cgroup, path);
+        records.push(told(second, "cgroups", subject, &CGROUP_BORN, born));
     }
-    let scope = [
-        ("creator_unit", "init.scope"),
-        ("unit", "docker-3f9c0a11de77a0b1.scope"),
-    ];
-    let cgroup = Subject::new(SubjectKind::Cgroup, "/docker");
-    records.push(told(250, "cgroups", cgroup, &CGROUP_BORN, &scope));
-    let burst = [
-        ("what", "cgroup_born"),
-        ("pattern", "/ecs/<n>"),
-        ("n", "211"),
-    ];
-    records.push(told(251, "cgroups", Subject::node(), &CGROUP_BURST, &burst));
-    records.push(told(
-        20,
-        "units",
-        unit("logrotate.service"),
-        &UNIT_STARTED,
-        &[("n", "1")],
-    ));
+    let scope = cgroup("/docker", "init.scope", "docker-3f9c0a11de77a0b1.scope");
+    let subject = Subject::new(SubjectKind::Cgroup, "/docker");
+    records.push(told(250, "cgroups", subject, &CGROUP_BORN, scope));
+    let burst = CgroupBurst {
+        what: Some(CgroupChange::Created),
+        pattern: "/ecs/<n>".into(),
+        n: 211,
+        ..CgroupBurst::default()
+    };
+    records.push(told(251, "cgroups", Subject::node(), &CGROUP_BURST, burst));
+    let logrotate = UnitStarted {
+        n: Some(1),
+        ..UnitStarted::default()
+    };
+    let subject = unit("logrotate.service");
+    records.push(told(20, "units", subject, &UNIT_STARTED, logrotate));
     records
 }
 
@@ -218,37 +210,62 @@ fn network() -> Vec<Record> {
             wait / 3.0,
         ));
     }
-    let starved = [
-        ("what", "NET_RX"),
-        ("waited_ns", "612000000"),
-        ("holder_comm", "telemetryd"),
-    ];
-    records.push(told(230, "napi", Subject::cpu(3), &NAPI_STARVED, &starved));
+    let starved = NapiDelay {
+        what: Some("NET_RX".into()),
+        waited_ns: Some(612_000_000),
+        holder_comm: Some("telemetryd".into()),
+        ..NapiDelay::default()
+    };
+    records.push(told(230, "napi", Subject::cpu(3), &NAPI_STARVED, starved));
     let eth0 = || Subject::new(SubjectKind::Device, "eth0");
-    let timeout = [
-        ("class", "nic_tx_timeout"),
-        ("device", "eth0"),
-        (
-            "line",
+    let line = |class: &str, line: &str| KernelLine {
+        class: Some(class.into()),
+        line: Some(line.into()),
+        ..KernelLine::default()
+    };
+    let timeout = KernelLine {
+        device: Some("eth0".into()),
+        ..line(
+            "nic_tx_timeout",
             "ena 0000:00:05.0 eth0: Found a Tx that wasn't completed on time, qid 3",
-        ),
-    ];
-    records.push(told(235, "klog", eth0(), &KLOG_EVENT, &timeout));
-    let lockup = [
-        ("class", "soft_lockup"),
-        (
-            "line",
-            "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [telemetryd:4711]",
-        ),
-    ];
-    records.push(told(240, "klog", Subject::cpu(3), &KLOG_EVENT, &lockup));
-    records.push(told(
-        236,
-        "nics",
-        eth0(),
-        &NIC_LINK,
-        &[("operstate", "down")],
-    ));
+        )
+    };
+    records.push(told(235, "klog", eth0(), &KLOG_EVENT, timeout));
+    let lockup = line(
+        "soft_lockup",
+        "watchdog: BUG: soft lockup - CPU#3 stuck for 23s! [telemetryd:4711]",
+    );
+    records.push(told(240, "klog", Subject::cpu(3), &KLOG_EVENT, lockup));
+    let down = NicLink {
+        operstate: Some("down".into()),
+        ..NicLink::default()
+    };
+    records.push(told(236, "nics", eth0(), &NIC_LINK, down));
+    records
+}
+
+/// What has no panel of its own.
+pub(crate) fn other() -> Vec<Record> {
+    let mut records = Vec::new();
+    for second in 0..300 {
+        let wait = if second == 231 { 2.1e9 } else { 3e6 };
+        let fact = &RUNQ_DELAY_MAX_NS;
+        records.push(sample(second, "runq", Subject::cpu(3), fact, wait));
+        let births = &cgroup::CGROUP_BIRTHS;
+        let n = 1000.0 + second as f64;
+        records.push(sample(second, "cgroups", Subject::node(), births, n));
+        let eth0 = Subject::new(SubjectKind::Device, "eth0");
+        let resets = if second < 236 { 7.0 } else { 9.0 };
+        records.push(sample(second, "nics", eth0, &NIC_RESETS, resets));
+    }
+    let leaked = &memcg::MEMCG_LEAKED;
+    records.push(sample(30, "memcg", Subject::node(), leaked, 23.0));
+    let served = NapiDelay {
+        waited_ns: Some(4_200_000_000),
+        holder_comm: Some("telemetryd".into()),
+        ..NapiDelay::default()
+    };
+    records.push(told(235, "napi", Subject::cpu(3), &NAPI_SERVED, served));
     records
 }
 
@@ -257,42 +274,52 @@ pub(crate) fn workloads() -> Vec<Record> {
     let mut records = Vec::new();
     let container = |second: u64| Subject::new(SubjectKind::Container, format!("c{second}"));
     for second in (5..300).step_by(13) {
-        let image = [("image", "amazon/amazon-ecs-agent:latest")];
-        let began = told(
-            second,
-            "containers",
-            container(second),
-            &CONTAINER_STARTED,
-            &image,
-        );
-        records.push(began);
+        let image = Some("amazon/amazon-ecs-agent:latest".to_owned());
+        let start = ContainerStarted {
+            image: image.clone(),
+            ..ContainerStarted::default()
+        };
+        let subject = || container(second);
+        let fact = &CONTAINER_STARTED;
+        records.push(told(second, "containers", subject(), fact, start));
         if second < 290 {
-            let ended = told(
-                second + 4,
-                "containers",
-                container(second),
-                &CONTAINER_EXITED,
-                &image,
-            );
-            records.push(ended);
+            let exit = ContainerExited {
+                image,
+                ..ContainerExited::default()
+            };
+            let fact = &CONTAINER_EXITED;
+            records.push(told(second + 4, "containers", subject(), fact, exit));
         }
     }
-    records.push(told(7, "containers", container(1), &CONTAINER_STARTED, &[]));
+    let nameless = ContainerStarted::default();
+    let fact = &CONTAINER_STARTED;
+    records.push(told(7, "containers", container(1), fact, nameless));
     let process = |pid: u64| Subject::new(SubjectKind::Process, pid.to_string());
+    let killed = |comm: &str| ProcessExit {
+        comm: Some(comm.into()),
+        signal: Some(9),
+        ..ProcessExit::default()
+    };
     for pid in 0..5 {
-        let ray = [("comm", "raylet"), ("signal", "9"), ("role", "ray")];
-        records.push(told(238, "exits", process(pid), &PROCESS_FAILED, &ray));
+        let ray = ProcessExit {
+            role: Some("ray".into()),
+            ..killed("raylet")
+        };
+        records.push(told(238, "exits", process(pid), &PROCESS_FAILED, ray));
     }
-    let oom = [("comm", "trainer"), ("signal", "9"), ("oom", "true")];
-    records.push(told(239, "exits", process(9), &PROCESS_FAILED, &oom));
-    let burst = [("comm", "sh"), ("exit_code", "1"), ("n", "401")];
-    records.push(told(
-        239,
-        "exits",
-        Subject::node(),
-        &PROCESS_FAILED_BURST,
-        &burst,
-    ));
+    let oom = ProcessExit {
+        oom: Some(true),
+        ..killed("trainer")
+    };
+    records.push(told(239, "exits", process(9), &PROCESS_FAILED, oom));
+    let burst = ProcessBurst {
+        comm: Some("sh".into()),
+        exit_code: Some(1),
+        n: 401,
+        ..ProcessBurst::default()
+    };
+    let fact = &PROCESS_FAILED_BURST;
+    records.push(told(239, "exits", Subject::node(), fact, burst));
     records
 }
 
@@ -305,7 +332,7 @@ fn pressure() -> Vec<Record> {
         } else {
             0.13
         };
-        for (fact, value) in PRESSURE.iter().zip([cpu, 0.0, 0.02]) {
+        for (fact, value) in PRESSURE.into_iter().zip([cpu, 0.0, 0.02]) {
             records.push(sample(second, "pressure", Subject::node(), fact, value));
             let cgroup = Subject::new(SubjectKind::Cgroup, "/ecs");
             records.push(sample(second, "pressure", cgroup, fact, 0.99));

@@ -16,7 +16,8 @@ pub(super) struct LanesView {
 #[derive(Serialize)]
 struct LaneView {
     id: String,
-    group: crate::index::Group,
+    group: &'static str,
+    group_title: &'static str,
     label: String,
     unit: crate::index::LaneUnit,
     kind: crate::index::LaneKind,
@@ -55,7 +56,8 @@ fn lane(lane: Lane<'_>) -> LaneView {
     });
     LaneView {
         id: lane.id,
-        group: lane.group,
+        group: lane.group.id(),
+        group_title: lane.group.title(),
         label: lane.label,
         unit: lane.unit,
         kind: lane.kind,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sexton_model::record::Record;
+use sexton_model::fact::memcg::{MEMCG_ORIGIN, MEMCG_READS, MemcgOrigin, MemcgReads, Pin};
+use sexton_model::record::Event;
 
 use crate::clock::Clock;
 use crate::index::Census;
@@ -107,7 +108,9 @@ struct GapView {
 
 pub(super) fn view(state: &State) -> ZombiesView {
     let census = state.index.census();
-    let mut origins: Vec<OriginView> = census.origins.iter().map(OriginView::of).collect();
+    let origins = census.origins.iter();
+    let origins = origins.filter_map(|record| Event::of(record, &MEMCG_ORIGIN));
+    let mut origins: Vec<OriginView> = origins.map(OriginView::of).collect();
     origins.sort_by(|a, b| {
         let dying = |origin: &OriginView| origin.dying.unwrap_or(0.0);
         let by_dying = dying(b).total_cmp(&dying(a));
@@ -131,58 +134,55 @@ pub(super) fn view(state: &State) -> ZombiesView {
         reads: census
             .reads
             .iter()
+            .filter_map(|record| Event::of(record, &MEMCG_READS))
             .map(|read| ReadView::of(read, state.clock))
             .collect(),
         gaps: gaps(state),
     }
 }
 
-fn number(record: &Record, key: &str) -> Option<f64> {
-    record.detail(key)?.parse().ok()
-}
-
-fn text(record: &Record, key: &str) -> Option<String> {
-    record.detail(key).map(str::to_owned)
+#[allow(clippy::cast_precision_loss, reason = "a number of the page")]
+fn number(count: Option<u64>) -> Option<f64> {
+    count.map(|count| count as f64)
 }
 
 impl OriginView {
-    fn of(record: &Record) -> Self {
-        let files = ["pin_1", "pin_2", "pin_3"].iter();
+    fn of(event: Event<'_, MemcgOrigin>) -> Self {
+        let says = event.says;
+        let pattern = says.pattern.clone();
         Self {
-            origin: text(record, "pattern").unwrap_or_else(|| record.subject.name.to_string()),
-            example: text(record, "example"),
-            kind: text(record, "kind"),
-            unit: text(record, "unit"),
-            image: text(record, "image"),
-            live: number(record, "live"),
-            dying: number(record, "dying"),
-            leaked: number(record, "leaked"),
-            pages: number(record, "pages"),
+            origin: pattern.unwrap_or_else(|| event.subject.name.to_string()),
+            example: says.example.clone(),
+            kind: says.kind.clone(),
+            unit: says.unit.clone(),
+            image: says.image.clone(),
+            live: number(says.live),
+            dying: number(says.dying),
+            leaked: number(says.leaked),
+            pages: number(says.pages),
             pins: PinsView {
-                file: number(record, "file"),
-                shmem: number(record, "shmem"),
-                anon: number(record, "anon"),
-                other: number(record, "other"),
+                file: number(says.file),
+                shmem: number(says.shmem),
+                anon: number(says.anon),
+                other: number(says.other),
             },
-            held_by_children: number(record, "held_by_children"),
-            without_pin: number(record, "without_pin"),
-            oldest_seconds: number(record, "oldest_seconds"),
-            files: files.filter_map(|key| pin(record.detail(key)?)).collect(),
+            held_by_children: number(says.held_by_children),
+            without_pin: number(says.without_pin),
+            oldest_seconds: number(says.oldest_seconds),
+            files: says.pins.iter().map(PinView::of).collect(),
         }
     }
 }
 
-/// How many, the kind and the path, as the census tells a pin.
-fn pin(said: &str) -> Option<PinView> {
-    let mut words = said.splitn(3, ' ');
-    let zombies = words.next()?.parse().ok()?;
-    let kind = words.next()?.to_owned();
-    let path = words.next()?.to_owned();
-    Some(PinView {
-        path,
-        kind,
-        zombies,
-    })
+impl PinView {
+    #[allow(clippy::cast_precision_loss, reason = "a number of the page")]
+    fn of(pin: &Pin) -> Self {
+        Self {
+            path: pin.path.clone(),
+            kind: pin.kind.clone(),
+            zombies: pin.zombies as f64,
+        }
+    }
 }
 
 fn units(origins: &[OriginView]) -> Vec<UnitView> {
@@ -250,16 +250,17 @@ fn growth(census: &Census, clock: Clock) -> GrowthView {
 }
 
 impl ReadView {
-    fn of(record: &Record, clock: Clock) -> Self {
+    fn of(event: Event<'_, MemcgReads>, clock: Clock) -> Self {
+        let says = event.says;
         Self {
-            at: clock.us(record.at.as_ns()),
-            file: text(record, "file"),
-            dying: number(record, "dying"),
-            root_ns: number(record, "root_ns"),
-            leaf_ns: number(record, "leaf_ns"),
-            ancestor: text(record, "ancestor"),
-            ancestor_ns: number(record, "ancestor_ns"),
-            ancestor_dying: number(record, "ancestor_dying"),
+            at: clock.us(event.at.as_ns()),
+            file: Some(says.file.clone()),
+            dying: number(says.dying),
+            root_ns: number(says.root_ns),
+            leaf_ns: number(says.leaf_ns),
+            ancestor: says.ancestor.clone(),
+            ancestor_ns: number(says.ancestor_ns),
+            ancestor_dying: number(says.ancestor_dying),
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use sexton_model::fact::Fact;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
+use sexton_model::fact::show::{self, BLIND_SPOTS, Mark, Show, Whose};
+use sexton_model::fact::{Fact, FactKind, Measure};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record};
@@ -16,8 +17,7 @@ use super::cores::Cores;
 use super::events::{EventList, Happening};
 use super::gaps::Blind;
 use super::pyramid::Pyramid;
-use super::table::{self, EVENTS, NIC_COUNTERS, SERIES, SeriesSpec, Whose};
-use super::words;
+use super::table::{SERIES, SeriesSpec};
 
 /// Cells of a lane of the whole node: at 100 ms, 14 hours.
 const MAX_CELLS: usize = 1 << 19;
@@ -31,12 +31,16 @@ pub(crate) struct Index {
     cores: Cores,
     census: Census,
     events: BTreeMap<&'static str, EventList>,
-    counters: AHashMap<(usize, Subject), (u64, f64)>,
+    /// The value before, by counter and subject.
+    counters: AHashMap<(&'static str, Subject), (u64, f64)>,
     blind: Blind,
     wall: Vec<(Moment, u64)>,
     span: Option<(u64, u64)>,
     texts: AHashMap<String, Arc<str>>,
 }
+
+/// A line of text is cut after so many characters.
+const MAX_CHARS: usize = 240;
 
 /// Texts that are kept once; more are kept each for itself.
 const MAX_TEXTS: usize = 50_000;
@@ -57,15 +61,18 @@ impl Index {
                 self.note(at_ns, &record.sensor);
                 self.sample(record, fact, *value);
             }
-            Body::Event { fact, .. } => {
+            Body::Event { fact, payload } => {
                 self.blind.sees(&record.sensor, at_ns);
-                self.census.event(record, fact);
+                self.census.event(record);
                 // Events may be of long before the recording, so they do not tell when it was.
-                if let Some(words) = words::of(record, fact) {
-                    self.happen(words, at_ns, record.subject.clone());
+                if let Show::Marks(mark) = fact.show
+                    && let Some(mark) = mark(&record.subject, &**payload)
+                {
+                    let text = cut(mark.text);
+                    self.happen(Mark { text, ..mark }, fact.name, record);
                 }
             }
-            Body::Gap(gap) => self.gap(at_ns, &record.subject, gap),
+            Body::Gap(gap) => self.gap(record, gap),
         }
     }
 
@@ -88,24 +95,24 @@ impl Index {
             }
             return;
         }
-        if record.subject.kind == SubjectKind::Cpu && self.cores.takes(fact) {
-            return self.cores.add(&record.subject, fact, at_ns, value);
-        }
         self.census.sample(record, fact, value);
-        for (n, spec) in SERIES.iter().enumerate() {
-            if *spec.fact == *fact {
-                self.value(n, spec, record, value);
+        match fact.show {
+            Show::Core(mode) if record.subject.kind == SubjectKind::Cpu => {
+                self.cores.add(&record.subject, mode, at_ns, value);
             }
-        }
-        for (n, (counter, what)) in NIC_COUNTERS.iter().enumerate() {
-            if **counter == *fact {
-                self.count(n, counter, what, record, value);
+            Show::Series(_) => {
+                if let Some(n) = SERIES.iter().position(|spec| spec.fact == fact) {
+                    self.value(n, record, value);
+                }
             }
+            Show::Growth(lane, what) => self.count(fact, lane, what, record, value),
+            _ => {}
         }
     }
 
-    fn value(&mut self, n: usize, spec: &SeriesSpec, record: &Record, value: f64) {
-        if spec.whose == Whose::Node && record.subject.kind != SubjectKind::Node {
+    fn value(&mut self, n: usize, record: &Record, value: f64) {
+        let SeriesSpec { fact, series } = &SERIES[n];
+        if series.whose == Whose::Node && record.subject.kind != SubjectKind::Node {
             return;
         }
         let at_ns = record.at.as_ns();
@@ -115,16 +122,16 @@ impl Index {
             return;
         }
         self.before.insert(key, (at_ns, value));
-        let shown = match (spec.grows, before) {
+        let shown = match (fact.kind == FactKind::Counter, before) {
             (false, _) => value,
             // A counter that is reset begins anew.
             (true, Some((_, last))) if value >= last => value - last,
             (true, Some(_)) => value,
             (true, None) => return,
         };
-        let before = before.filter(|(before, _)| at_ns - before <= spec.cover_ns);
+        let before = before.filter(|(before, _)| at_ns - before <= series.cover_ns);
         let from_ns = before.map_or(at_ns, |(before, _)| before);
-        if let (true, Some((_, held))) = (spec.holds, before) {
+        if let (true, Some((_, held))) = (series.holds, before) {
             self.cover(n, from_ns, at_ns, held);
             self.cover(n, at_ns, at_ns, shown);
         } else {
@@ -139,17 +146,25 @@ impl Index {
         if self.series.len() <= n {
             self.series.resize_with(n + 1, || None);
         }
-        let is_ratio = spec.unit == table::LaneUnit::Ratio;
+        let is_ratio = spec.fact.measure == Measure::Ratio;
+        let cell_ns = spec.series.cell_ns;
         let pyramid =
-            self.series[n].get_or_insert_with(|| Pyramid::new(spec.cell_ns, MAX_CELLS, is_ratio));
+            self.series[n].get_or_insert_with(|| Pyramid::new(cell_ns, MAX_CELLS, is_ratio));
         #[allow(clippy::cast_possible_truncation, reason = "shown with few digits")]
         pyramid.cover(from_ns, to_ns, value as f32);
     }
 
-    /// A counter of a network device grew: something happened.
-    fn count(&mut self, n: usize, fact: &Fact, what: &str, record: &Record, value: f64) {
+    /// A counter that only grows when something happened.
+    fn count(
+        &mut self,
+        fact: &'static Fact,
+        lane: &'static show::Lane,
+        what: &str,
+        record: &Record,
+        value: f64,
+    ) {
         let at_ns = record.at.as_ns();
-        let key = (n, record.subject.clone());
+        let key = (fact.name, record.subject.clone());
         let before = self.counters.insert(key, (at_ns, value));
         let Some((before_ns, before)) = before else {
             return;
@@ -161,36 +176,28 @@ impl Index {
                 reason = "a positive count"
             )]
             let n = (value - before) as u64;
-            let words = words::Words {
-                lane: table::NIC,
-                kind: fact.name.to_owned(),
-                text: format!("{}: {n} {what}", record.subject),
-                n: n.max(1),
-            };
-            self.happen(words, at_ns, record.subject.clone());
+            let mark = Mark::new(lane, format!("{}: {n} {what}", record.subject)).times(n);
+            self.happen(mark, fact.name, record);
         }
     }
 
-    fn gap(&mut self, at_ns: u64, subject: &Subject, gap: &Gap) {
-        self.blind.add(at_ns, subject, gap);
-        let words = words::Words {
-            lane: table::GAPS,
-            kind: gap.sensor.to_string(),
-            text: gap.text.clone(),
-            n: 1,
-        };
-        self.happen(words, at_ns, subject.clone());
+    fn gap(&mut self, record: &Record, gap: &Gap) {
+        self.blind.add(record.at.as_ns(), &record.subject, gap);
+        let mark = Mark::new(&BLIND_SPOTS, gap.text.clone());
+        self.happen(mark, &gap.sensor, record);
     }
 
-    fn happen(&mut self, words: words::Words, at_ns: u64, subject: Subject) {
+    /// The sort of a mark is that of its record, unless it says so itself.
+    fn happen(&mut self, mark: Mark, sort: &str, record: &Record) {
+        let kind = mark.kind.as_deref().unwrap_or(sort).to_owned();
         let event = Happening {
-            at_ns,
-            kind: self.text(words.kind),
-            text: self.text(words.text),
-            subject,
-            n: words.n,
+            at_ns: record.at.as_ns(),
+            kind: self.text(kind),
+            text: self.text(mark.text),
+            subject: record.subject.clone(),
+            n: mark.n,
         };
-        self.events.entry(words.lane).or_default().add(event);
+        self.events.entry(mark.lane.id).or_default().add(event);
     }
 
     fn text(&mut self, text: String) -> Arc<str> {
@@ -211,11 +218,11 @@ impl Index {
         let held: Vec<(usize, u64, f64)> = self
             .before
             .iter()
-            .filter(|((n, _), _)| SERIES.get(*n).is_some_and(|spec| spec.holds))
+            .filter(|((n, _), _)| SERIES.get(*n).is_some_and(|spec| spec.series.holds))
             .map(|((n, _), (at_ns, value))| (*n, *at_ns, *value))
             .collect();
         for (n, at_ns, value) in held {
-            if at_ns < end_ns && end_ns - at_ns <= SERIES[n].cover_ns {
+            if at_ns < end_ns && end_ns - at_ns <= SERIES[n].series.cover_ns {
                 self.cover(n, at_ns, end_ns, value);
             }
         }
@@ -256,9 +263,15 @@ impl Index {
     }
 
     /// The lanes of events.
-    pub(super) fn events(
-        &self,
-    ) -> impl Iterator<Item = (&'static table::EventSpec, Option<&EventList>)> {
-        EVENTS.iter().map(|spec| (spec, self.events.get(spec.id)))
+    pub(super) fn events(&self) -> impl Iterator<Item = (&'static show::Lane, Option<&EventList>)> {
+        let list = |lane: &&'static show::Lane| (*lane, self.events.get(lane.id));
+        show::LANES.iter().map(list)
+    }
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
     }
 }

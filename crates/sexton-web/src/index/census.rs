@@ -40,10 +40,10 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    pub(super) fn event(&mut self, record: &Record, fact: &Fact) {
-        if *fact == MEMCG_ORIGIN {
+    pub(super) fn event(&mut self, record: &Record) {
+        if record.says(&MEMCG_ORIGIN).is_some() {
             self.origin(record);
-        } else if *fact == MEMCG_READS {
+        } else if record.says(&MEMCG_READS).is_some() {
             let is_new = self.reads.last().is_none_or(|last| last.at < record.at);
             if is_new {
                 self.reads.push(record.clone());

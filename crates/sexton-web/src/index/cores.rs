@@ -2,11 +2,11 @@
 //! modes of a core come one by one, and are added up here.
 
 use ahash::AHashMap;
-use sexton_model::fact::Fact;
+use sexton_model::fact::show::CoreTime;
 use sexton_model::subject::Subject;
 
 use super::pyramid::Pyramid;
-use super::table::{CORE_CELL_NS, CORE_COVER_NS, IDLE_MODES, KERNEL_MODES};
+use super::table::{CORE_CELL_NS, CORE_COVER_NS};
 
 /// Cells of a core's lane: of many cores each has less, so that all stay in bounds.
 const MAX_CELLS: usize = 1 << 19;
@@ -42,15 +42,7 @@ struct Look {
 }
 
 impl Cores {
-    /// Whether a fact of a core is for these lanes.
-    pub(super) fn takes(&self, fact: &Fact) -> bool {
-        KERNEL_MODES
-            .iter()
-            .chain(&IDLE_MODES)
-            .any(|known| **known == *fact)
-    }
-
-    pub(super) fn add(&mut self, subject: &Subject, fact: &Fact, at_ns: u64, value: f64) {
+    pub(super) fn add(&mut self, subject: &Subject, mode: CoreTime, at_ns: u64, value: f64) {
         let number = match self.numbers.get(subject) {
             Some(number) => *number,
             None => {
@@ -68,7 +60,7 @@ impl Cores {
             .by_number
             .entry(number)
             .or_insert_with(|| Core::new(number));
-        core.add(fact, at_ns, value);
+        core.add(mode, at_ns, value);
     }
 
     pub(super) fn settle(&mut self) {
@@ -98,7 +90,7 @@ impl Core {
         }
     }
 
-    fn add(&mut self, fact: &Fact, at_ns: u64, value: f64) {
+    fn add(&mut self, mode: CoreTime, at_ns: u64, value: f64) {
         if self.told_ns.is_some_and(|told| at_ns <= told) {
             return;
         }
@@ -110,10 +102,9 @@ impl Core {
             kernel: None,
             idle: None,
         });
-        let sum = if KERNEL_MODES.iter().any(|known| **known == *fact) {
-            &mut look.kernel
-        } else {
-            &mut look.idle
+        let sum = match mode {
+            CoreTime::Kernel => &mut look.kernel,
+            CoreTime::Idle => &mut look.idle,
         };
         *sum = Some(sum.unwrap_or(0.0) + value);
     }

@@ -1,11 +1,12 @@
 //! The lanes of an index by their names.
 
+use sexton_model::fact::show::Group;
 use sexton_model::subject::Subject;
 
 use super::builder::Index;
 use super::events::EventList;
 use super::pyramid::Pyramid;
-use super::table::{CORE_SENSOR, Group, LaneKind, LaneUnit};
+use super::table::{CORE_SENSOR, LaneKind, LaneUnit};
 
 /// What a lane is.
 #[derive(Debug, Clone)]
@@ -34,15 +35,16 @@ impl Index {
     pub(crate) fn lanes(&self) -> Vec<Lane<'_>> {
         let mut lanes: Vec<Lane<'_>> = Vec::new();
         for (spec, pyramid) in self.series() {
+            let series = spec.series;
             lanes.push(Lane {
-                id: spec.id.to_owned(),
-                group: spec.group,
-                label: spec.label.to_owned(),
-                unit: spec.unit,
-                kind: spec.kind,
+                id: series.id.to_owned(),
+                group: series.group,
+                label: series.label.to_owned(),
+                unit: spec.fact.measure.into(),
+                kind: series.draw.into(),
                 subject: None,
                 about: spec.fact.help,
-                sensors: std::slice::from_ref(&spec.sensor),
+                sensors: std::slice::from_ref(&series.sensor),
                 content: Content::Values(pyramid),
             });
         }
@@ -63,7 +65,7 @@ impl Index {
             lanes.push(of_core(number, Group::Kernel, &core.kernel));
             lanes.push(of_core(number, Group::Cores, &core.busy));
         }
-        lanes.sort_by_key(|lane| lane.group as u8);
+        lanes.sort_by_key(|lane| lane.group);
         lanes
     }
 }

@@ -20,6 +20,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         Generated::Man => man(folder),
         Generated::Completions => completions(folder),
         Generated::Codes => codes(folder),
+        Generated::Facts => facts(folder),
     };
     written.with_context(|| format!("cannot write to {}", folder.display()))?;
     Ok(Exit::NothingFound)
@@ -37,6 +38,12 @@ fn codes(folder: &Path) -> Result<()> {
         fs::write(folder.join(format!("{}.md", page.code)), text)?;
     }
     Ok(())
+}
+
+fn facts(folder: &Path) -> Result<()> {
+    let mut page = Vec::new();
+    sexton_report::facts::markdown(&mut page)?;
+    Ok(fs::write(folder.join("facts.md"), page)?)
 }
 
 fn completions(folder: &Path) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `docs/codes/` is what the rules say.
+//! `docs/codes/` is what the rules say, and `docs/facts.md` what the facts do.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -70,5 +70,18 @@ fn the_pages_of_rules_are_current() {
     assert!(
         pages(printed.path()) == pages(&kept),
         "docs/codes differs from the rules: run cargo xtask docs"
+    );
+}
+
+#[test]
+fn the_page_of_facts_is_current() {
+    let printed = TempTree::new();
+    let output = sexton(&["generate", "facts", &printed.path().display().to_string()]);
+    assert_eq!(output.status.code(), Some(0));
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/facts.md");
+    let read = |path: &Path| fs::read_to_string(path).expect("a page");
+    assert!(
+        read(&printed.path().join("facts.md")) == read(&kept),
+        "docs/facts.md differs from the definitions: run cargo xtask docs"
     );
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sexton_analysis::{Policy, judge, rules::RULES};
 use sexton_model::diagnosis::Diagnosis;
+use sexton_model::fact::unit::{UNIT_SEEN, UnitSeen};
 use sexton_model::finding::{Confidence, FindingId, Severity};
 use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
@@ -195,8 +196,11 @@ fn healthy_units_beside_it_change_nothing() {
         for i in 0..23 {
             let mut out = Sink::new("units", start);
             let unit = Subject::new(SubjectKind::Unit, format!("quiet{i}.service"));
-            let details = vec![("active".into(), "active".into())];
-            out.event(start, &unit, &sexton_model::fact::unit::UNIT_SEEN, details);
+            let seen = UnitSeen {
+                active: Some("active".into()),
+                ..UnitSeen::default()
+            };
+            out.event(start, &unit, &UNIT_SEEN, seen);
             more.extend(out.into_records());
         }
         let again = diagnose(&Records::new(more));

@@ -2,19 +2,8 @@
 
 import type { Lane } from "../../api/types";
 
-const NAMES: [group: string, name: string][] = [
-  ["cores", "Cores, busy"],
-  ["kernel", "Cores, in the kernel"],
-  ["network", "Network polling"],
-  ["nic", "Network cards"],
-  ["log", "Kernel log"],
-  ["memcg", "Memory cgroups"],
-  ["units", "Units"],
-  ["containers", "Containers"],
-  ["pressure", "Pressure"],
-  ["stacks", "Stacks"],
-  ["gaps", "Gaps"],
-];
+/** Groups that are not named here follow. What a group is called comes with its lanes. */
+const ORDER = ["cores", "kernel", "network", "nic", "log", "memcg", "units", "containers", "pressure", "stacks", "gaps"];
 
 export interface Group {
   id: string;
@@ -28,12 +17,12 @@ export interface Group {
 const FEW_CORES = 16;
 
 export function groups(lanes: Lane[]): Group[] {
-  const known = new Set(NAMES.map(([id]) => id));
-  const others = [...new Set(lanes.map((lane) => lane.group))].filter((id) => !known.has(id));
-  const order: [string, string][] = [...NAMES, ...others.map((id): [string, string] => [id, id])];
+  const titles = new Map(lanes.map((lane) => [lane.group, lane.group_title]));
+  const others = [...titles.keys()].filter((id) => !ORDER.includes(id));
   const first: Group[] = [];
   const last: Group[] = [];
-  for (const [id, name] of order) {
+  for (const id of [...ORDER, ...others]) {
+    const name = titles.get(id) ?? id;
     const all = lanes.filter((lane) => lane.group === id);
     const single = all.filter(isOneCore);
     const many = single.length > FEW_CORES;

@@ -69,7 +69,9 @@ fn starts_within_a_minute(seen: &Seen<'_>) -> BTreeMap<String, f64> {
     let mut images = BTreeMap::new();
     for record in seen.records.of(&CONTAINER_STARTED) {
         if record.at >= since {
-            let image = record.detail("image").unwrap_or("an unknown image");
+            let image = record.says(&CONTAINER_STARTED);
+            let image = image.and_then(|says| says.image.as_deref());
+            let image = image.unwrap_or("an unknown image");
             *images.entry(image.to_owned()).or_insert(0.0) += 1.0;
         }
     }

@@ -66,12 +66,15 @@ fn device_of(subject: &str) -> &str {
 fn resets_in_log(records: &dyn Timeline) -> BTreeMap<String, f64> {
     let mut devices: BTreeMap<String, (f64, Option<Moment>)> = BTreeMap::new();
     for record in records.of(&KLOG_EVENT) {
-        let class = record.detail("class").unwrap_or_default();
+        let Some(line) = record.says(&KLOG_EVENT) else {
+            continue;
+        };
+        let class = line.class.as_deref().unwrap_or_default();
         let is_one = matches!(class, "nic_reset" | "nic_tx_timeout" | "nic_reset_failed");
-        if !is_one || record.detail("written_by") == Some("userspace") {
+        if !is_one || line.written_by.as_deref() == Some("userspace") {
             continue;
         }
-        let name = record.detail("device").or(record.detail("bus"));
+        let name = line.device.as_deref().or(line.bus.as_deref());
         let name = name.unwrap_or("a network device").to_owned();
         let (n, last) = devices.entry(name).or_default();
         let is_new = last.is_none_or(|last| record.at.since(last).as_nanos() > ONE_RESET_NS.into());

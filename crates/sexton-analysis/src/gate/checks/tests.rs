@@ -1,7 +1,7 @@
 use sexton_model::fact::container::{CONTAINER_RUNNING, CONTAINER_STARTED};
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::nic;
-use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
+use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE, UnitShape};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::gate::{Check, Live, Passed, Tally, UnitSurvey, worst};
 use sexton_model::moment::Moment;
@@ -10,6 +10,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
 
 use super::super::{GatePolicy, Seen, judge, limits};
+use crate::testing;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -48,21 +49,19 @@ fn quiet() -> Node {
 /// What the files of units tell: the shape, and known offenders that are on.
 fn unit_files(shape: Option<&str>, offenders: &[&str]) -> Vec<Record> {
     let mut out = Sink::new("unit_files", Moment::from_ns(900 * SECOND));
-    let told = shape.map(|shape| ("shape".into(), shape.to_owned()));
     let now = out.now();
-    out.event(
-        now,
-        &Subject::node(),
-        &UNIT_SHAPE,
-        told.into_iter().collect(),
-    );
+    let told = UnitShape {
+        shape: shape.map(str::to_owned),
+        ..UnitShape::default()
+    };
+    out.event(now, &Subject::node(), &UNIT_SHAPE, told);
     for unit in offenders {
         let details = vec![
             ("offender_why".into(), "it loops".to_owned()),
             ("offender_action".into(), "mask".to_owned()),
         ];
         let subject = Subject::new(SubjectKind::Unit, *unit);
-        out.event(now, &subject, &UNIT_FILE, details);
+        out.event(now, &subject, &UNIT_FILE, testing::read(details));
     }
     out.into_records()
 }
@@ -100,7 +99,7 @@ impl Node {
             ("written_by".into(), written_by.into()),
         ];
         let subject = Subject::new(SubjectKind::Device, "eth0");
-        out.event(out.now(), &subject, &KLOG_EVENT, details);
+        out.event(out.now(), &subject, &KLOG_EVENT, testing::read(details));
         self.records.extend(out.into_records());
     }
 
@@ -218,7 +217,12 @@ fn starts_of_containers_count_within_a_minute() {
         let mut out = Sink::new("containers", Moment::from_ns(at_s * SECOND));
         let details = vec![("image".into(), "agent:1".into())];
         let subject = Subject::new(SubjectKind::Container, at_s.to_string());
-        out.event(out.now(), &subject, &CONTAINER_STARTED, details);
+        out.event(
+            out.now(),
+            &subject,
+            &CONTAINER_STARTED,
+            testing::read(details),
+        );
         node.records.extend(out.into_records());
     }
     node.check("young_containers", Passed::No, Some(4.0));

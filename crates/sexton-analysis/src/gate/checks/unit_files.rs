@@ -2,13 +2,14 @@
 
 use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
 use sexton_model::gap::Why;
+use sexton_model::record::Event;
 use sexton_model::text::shell_word;
 
 use super::{Counting, names, silence};
+use crate::evidence::unit_files::Weighed;
 use crate::gate::Seen;
 use crate::gate::count::Count;
 use crate::gate::policy::{GatePolicy, Limit};
-use crate::unit_files::UnitFile;
 
 pub(super) static UNWANTED_UNITS: Counting = Counting {
     limit: Limit {
@@ -36,14 +37,16 @@ fn unwanted_units(seen: &Seen<'_>, policy: &GatePolicy) -> Count {
     let mut units: Vec<String> = seen
         .records
         .of(&UNIT_FILE)
-        .filter(|record| UnitFile(record).is_unwanted())
-        .map(|record| record.subject.name.to_string())
+        .filter_map(|record| Event::of(record, &UNIT_FILE))
+        .filter(|event| Weighed(*event).is_unwanted())
+        .map(|event| event.subject.name.to_string())
         .filter(|unit| !policy.ignores_unit(unit))
         .collect();
     units.sort();
     units.dedup();
     let n = units.len() as f64;
-    let shape = shape.detail("shape");
+    let shape = shape.says(&UNIT_SHAPE);
+    let shape = shape.and_then(|says| says.shape.as_deref());
     let mut unread = seen.records.gaps().filter(|gap| gap.2.sensor == SENSOR);
     let found = match (units.len(), shape) {
         (0, Some(shape)) => format!("every unit that is on may have a use on a {shape}"),

@@ -5,7 +5,7 @@ use sexton_model::timeline::Records;
 
 use super::*;
 use crate::policy::Policy;
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 const WALK: &str = "do_syscall_64;vfs_read;seq_read;memcg_numa_stat_show;cpumask_next";
 const READ: &str = "do_syscall_64;vfs_read;seq_read_iter;memory_stat_show;memory_stat_format";

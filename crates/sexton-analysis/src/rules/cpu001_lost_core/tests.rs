@@ -1,7 +1,7 @@
 use sexton_model::fact::stack::PROCESS_ON_CORE;
 
 use super::*;
-use crate::story::{Story, subject, words};
+use crate::testing::story::{Story, subject, words};
 
 #[test]
 fn a_core_in_the_kernel_for_seconds_is_lost() {

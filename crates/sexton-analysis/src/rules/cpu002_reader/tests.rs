@@ -2,7 +2,7 @@ use sexton_model::fact::napi::NAPI_STARVED;
 use sexton_model::fact::stack::PROCESS_ON_CORE;
 
 use super::*;
-use crate::story::{Story, subject, words};
+use crate::testing::story::{Story, subject, words};
 
 const WALK: &str = "do_syscall_64;vfs_read;seq_read;memcg_numa_stat_show;cpumask_next";
 const READ: &str =

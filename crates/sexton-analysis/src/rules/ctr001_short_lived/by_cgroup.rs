@@ -6,31 +6,26 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
-use super::{CODE, LEAST_LIVES, LOOP_SPAN, SHORT_SECONDS, median};
-use crate::askers::Askers;
-use crate::births::Births;
+use super::{CODE, median};
 use crate::case::Case;
-use crate::figures;
+use crate::evidence::short_runs::{LEAST_LIVES, LOOP_SPAN, SHORT_SECONDS};
+use crate::evidence::trend::goes_on;
 use crate::rule::Findings;
-use crate::trend::goes_on;
+use crate::words::figures;
 
-pub(super) fn by_cgroup(
-    case: &Case<'_>,
-    births: &Births<'_>,
-    askers: &Askers<'_>,
-    out: &mut Findings,
-) {
+pub(super) fn by_cgroup(case: &Case<'_>, out: &mut Findings) {
+    let creations = case.creations();
     let limit = Duration::from_secs_f64(case.limit(&SHORT_SECONDS));
-    for asked in askers.of_births(births) {
-        for pattern in asked.patterns() {
+    for asked in case.requested() {
+        for (pattern, _) in asked.patterns() {
             let own = || {
                 asked
-                    .births
+                    .creations
                     .iter()
-                    .filter(|birth| birth.pattern == pattern && birth.container.is_some())
+                    .filter(|creation| creation.pattern == pattern && creation.container.is_some())
             };
-            let times: Vec<Moment> = own().map(|birth| birth.at).collect();
-            let fate = births.fate(pattern);
+            let times: Vec<Moment> = own().map(|creation| creation.at).collect();
+            let fate = creations.fate(pattern);
             let n_short = fate.lived.iter().filter(|lived| **lived <= limit).count();
             let is_one = n_short as f64 >= case.limit(&LEAST_LIVES)
                 && goes_on(&times, case.now(), LOOP_SPAN);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 fn reset(story: Story, seconds: f64) -> Story {
     let ens5 = subject(SubjectKind::Device, "ens5");

@@ -1,5 +1,5 @@
 use super::*;
-use crate::story::{Story, subject};
+use crate::testing::story::{Story, subject};
 
 #[test]
 fn a_soft_lockup_names_core_and_task() {

@@ -3,13 +3,12 @@
 use sexton_model::diagnosis::{Forecast, Passing};
 use sexton_model::fact::host::HOST_MEMORY_BYTES;
 use sexton_model::fact::memcg as fact;
-use sexton_model::record::Record;
 use sexton_model::subject::Subject;
 
 use super::bytes_each;
 use crate::case::Case;
-use crate::origins::Origin;
-use crate::trend::Trend;
+use crate::evidence::origins::Origin;
+use crate::evidence::trend::Trend;
 
 const DAY: f64 = 86_400.0;
 const GIB: f64 = 1_073_741_824.0;
@@ -34,13 +33,12 @@ pub(super) fn of(case: &Case<'_>, origin: &Origin<'_>, trend: Trend) -> Forecast
     };
     let each = bytes_each(case).filter(|each| *each > 0.0);
     let memory = case.latest(&HOST_MEMORY_BYTES, &node);
-    let reads = case.of(&fact::MEMCG_READS).last();
+    let reads = case.events(&fact::MEMCG_READS).next_back();
     let mut passes = Vec::new();
     if let Some(reads) = reads {
-        let file = reads.detail("file").unwrap_or("memory.stat");
         passes.push(limit(
-            format!("one read of {file} takes 5 s"),
-            slow_at(reads),
+            format!("one read of {} takes 5 s", reads.says.file),
+            slow_at(reads.says),
         ));
     }
     if let Some(each) = each {
@@ -63,9 +61,9 @@ pub(super) fn of(case: &Case<'_>, origin: &Origin<'_>, trend: Trend) -> Forecast
 }
 
 /// How many dying ones make a read take too long. `None` where reads do not depend on them.
-fn slow_at(reads: &Record) -> Option<f64> {
-    let ns = |key| reads.detail(key)?.parse::<f64>().ok();
-    let (root, leaf, dying) = (ns("root_ns")?, ns("leaf_ns")?, ns("dying")?);
+fn slow_at(reads: &fact::MemcgReads) -> Option<f64> {
+    let numbers = [reads.root_ns?, reads.leaf_ns?, reads.dying?];
+    let [root, leaf, dying] = numbers.map(|number| number as f64);
     let each = (root - leaf) / dying.max(1.0);
     (root > SLOWER * leaf && dying >= 1_000.0 && each > 0.0).then(|| (READ_NS - leaf) / each)
 }

@@ -1,9 +1,15 @@
-use sexton_model::fact::Fact;
+use sexton_model::fact::EventFact;
 
 use super::*;
-use crate::story::{Story, subject, words};
+use crate::testing::story::{Story, subject, words};
 
-fn told(story: Story, fact: &'static Fact, seconds: f64, what: &str, waited_ns: &str) -> Story {
+fn told(
+    story: Story,
+    fact: &'static EventFact<NapiDelay>,
+    seconds: f64,
+    what: &str,
+    waited_ns: &str,
+) -> Story {
     let details = [
         ("what", what),
         ("waited_ns", waited_ns),

@@ -1,7 +1,7 @@
 use sexton_model::fact::nic::{NIC_CARRIER_CHANGES, NIC_TX_TIMEOUTS};
 
 use super::*;
-use crate::story::{Story, subject, words};
+use crate::testing::story::{Story, subject, words};
 
 fn ens5() -> Subject {
     subject(SubjectKind::Device, "ens5")

@@ -2,6 +2,7 @@ use sexton_model::record::Sink;
 use sexton_model::subject::SubjectKind;
 
 use super::*;
+use crate::testing;
 use crate::testing::{Watch, at};
 
 fn unit() -> Subject {
@@ -11,7 +12,12 @@ fn unit() -> Subject {
 fn started(out: &mut Sink, second: u64, by: &str, trigger: Option<&str>) {
     let mut details = vec![("by".into(), by.to_owned()), ("n".into(), "1".into())];
     details.extend(trigger.map(|name| ("triggered_by".into(), name.to_owned())));
-    out.event(at(second), &unit(), &fact::UNIT_STARTED, details);
+    out.event(
+        at(second),
+        &unit(),
+        &fact::UNIT_STARTED,
+        testing::read(details),
+    );
 }
 
 /// Counts at 10 s steps, restarts seen, up for so many hours.
@@ -60,7 +66,7 @@ fn seen(total: f64, hours: u64, sub: &str, seconds: u64) -> usize {
         ("sub".into(), sub.to_owned()),
         ("state_monotonic_ns".into(), since.to_string()),
     ];
-    out.event(at(from), &unit(), &fact::UNIT_SEEN, details);
+    out.event(at(from), &unit(), &fact::UNIT_SEEN, testing::read(details));
     watch.add(out);
     watch.judge(&RULE).findings.len()
 }
@@ -93,10 +99,8 @@ fn the_end_of_a_run_is_told_as_it_was() {
         let mut watch = Watch::new(9_000, 30);
         let mut out = Sink::new("units", at(9_000));
         (0..4).for_each(|i| started(&mut out, 9_000 + i, "restart", None));
-        let details = details
-            .iter()
-            .map(|(key, value)| ((*key).into(), (*value).into()));
-        out.event(at(9_004), &unit(), &fact::UNIT_STOPPED, details.collect());
+        let end = testing::event(&fact::UNIT_STOPPED, details);
+        out.event(at(9_004), &unit(), &fact::UNIT_STOPPED, end);
         watch.add(out);
         let found = watch.judge(&RULE).findings.remove(0);
         found.evidence.last().expect("evidence").text.clone()

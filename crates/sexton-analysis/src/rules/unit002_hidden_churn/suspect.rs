@@ -9,20 +9,20 @@ use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::{CODE, LEAST_BIRTHS, LEAST_LEFT, LEAST_LEFT_RATIO, least_span};
-use crate::askers::{Sign, Way, confidence};
 use crate::case::Case;
-use crate::figures;
-use crate::origins::Origin;
-use crate::pile;
-use crate::trend::goes_on;
-use crate::unit_name::{self, journal, systemctl};
+use crate::evidence::growth;
+use crate::evidence::origins::Origin;
+use crate::evidence::requesters::{Sign, Way, confidence};
+use crate::evidence::trend::goes_on;
+use crate::words::figures;
+use crate::words::unit_name::{self, journal, systemctl};
 
 /// One who may be behind churn.
 pub(super) struct Suspect<'a> {
     pub(super) subject: Subject,
     pub(super) signs: BTreeSet<Sign>,
     /// Births in the window.
-    pub(super) n_births: u64,
+    pub(super) n_creations: u64,
     pub(super) times: Vec<Moment>,
     /// Lives of containers that a runtime told of, the minutes before the window included.
     pub(super) n_lives: u64,
@@ -49,7 +49,7 @@ impl<'a> Suspect<'a> {
         suspects.entry(subject.clone()).or_insert_with(|| Self {
             subject: subject.clone(),
             signs: BTreeSet::new(),
-            n_births: 0,
+            n_creations: 0,
             times: Vec::new(),
             n_lives: 0,
             life_times: Vec::new(),
@@ -70,7 +70,7 @@ impl<'a> Suspect<'a> {
         self.dying += (origin.dying as f64 * share).round() as u64;
         self.has_pile |= is_pile;
         self.origins.insert(origin.subject.clone());
-        let since = pile::since(origin).filter(|_| origin.dying > 0);
+        let since = growth::since(origin).filter(|_| origin.dying > 0);
         self.since = match (self.since, since) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -82,7 +82,7 @@ impl<'a> Suspect<'a> {
         let mut times = self.times.clone();
         times.sort_unstable();
         // A burst that is told as one has as many births as it says.
-        self.n_births as f64 >= case.limit(&LEAST_BIRTHS)
+        self.n_creations as f64 >= case.limit(&LEAST_BIRTHS)
             && goes_on(&times, case.now(), least_span(case))
     }
 
@@ -107,7 +107,7 @@ impl<'a> Suspect<'a> {
         let n_left = self.dying.max(self.n_left);
         let is_active = self.is_active(case);
         let mut sure = confidence(&self.signs);
-        if !is_active && self.n_births == 0 {
+        if !is_active && self.n_creations == 0 {
             // Nothing was seen to be made; only what is left tells.
             sure = sure.at_most(Confidence::LIKELY);
         }
@@ -189,7 +189,7 @@ impl<'a> Suspect<'a> {
                 self.pace(case)
             ),
             (false, _) => {
-                let made = match self.n_births {
+                let made = match self.n_creations {
                     0 => "none was made while sexton watched".to_owned(),
                     n => format!(
                         "{} were made while sexton watched, none any more at the end",
@@ -211,7 +211,7 @@ impl<'a> Suspect<'a> {
     /// `31 in 30 s`, or of a slow loop over the minutes before.
     fn pace(&self, case: &Case<'_>) -> String {
         let (n, times) = match self.churns(case) || self.n_lives == 0 {
-            true => (self.n_births, &self.times),
+            true => (self.n_creations, &self.times),
             false => (self.n_lives, &self.life_times),
         };
         let first = times.iter().min().copied().unwrap_or(case.now());
@@ -237,14 +237,15 @@ impl<'a> Suspect<'a> {
             .window()
             .map_or(Duration::ZERO, |w| w.end().since(*w.start()));
         let left = self.dying.max(self.n_left) as f64;
-        if self.n_births > 0 {
+        if self.n_creations > 0 {
             let text = format!(
                 "{} cgroups were made in {}",
-                figures::count(self.n_births),
+                figures::count(self.n_creations),
                 figures::time(watched)
             );
             evidence.push(
-                Evidence::speaks_for("cgroups: births", text).value(left.max(self.n_births as f64)),
+                Evidence::speaks_for("cgroups: births", text)
+                    .value(left.max(self.n_creations as f64)),
             );
         } else if case.heard("cgroups") {
             let text = format!(
@@ -308,14 +309,13 @@ impl<'a> Suspect<'a> {
         let text =
             format!("systemd counts {restarts} restarts of it: its own counters do not tell");
         let mut evidence = vec![Evidence::speaks_for("units: NRestarts", text).value(restarts)];
-        let starts = case.of(&unit_fact::UNIT_STARTED).iter();
+        let starts = case.events(&unit_fact::UNIT_STARTED);
         let starts: Vec<_> = starts
-            .filter(|record| record.subject == self.subject)
+            .filter(|event| *event.subject == self.subject)
             .collect();
         if let Some(last) = starts.last() {
-            let by = last
-                .detail("triggered_by")
-                .map_or(String::new(), |by| format!(", by {by}"));
+            let by = last.says.triggered_by.as_ref();
+            let by = by.map_or(String::new(), |by| format!(", by {by}"));
             let text = format!("systemd started it {} times{by}", starts.len());
             evidence.push(Evidence::speaks_for("units: starts", text).value(starts.len() as f64));
         }
@@ -341,9 +341,11 @@ impl<'a> Suspect<'a> {
         {
             return false;
         }
-        let seen = case.of(&unit_fact::UNIT_SEEN).iter();
-        let own = seen.filter(|record| record.subject == self.subject);
-        let state = own.filter_map(|record| record.detail("active")).next_back();
+        let seen = case.events(&unit_fact::UNIT_SEEN);
+        let own = seen.filter(|event| *event.subject == self.subject);
+        let state = own
+            .filter_map(|event| event.says.active.as_deref())
+            .next_back();
         let was_started = case
             .of(&unit_fact::UNIT_STARTED)
             .iter()
@@ -353,9 +355,9 @@ impl<'a> Suspect<'a> {
 
     /// Timers, sockets and paths that start it, as systemd lists them.
     fn triggers<'c>(&self, case: &Case<'c>) -> Vec<&'c str> {
-        let starts = case.of(&unit_fact::UNIT_STARTED).iter();
-        let mut own = starts.filter(|record| record.subject == self.subject);
-        let by = own.find_map(|record| record.detail("triggered_by"));
+        let starts = case.events(&unit_fact::UNIT_STARTED);
+        let mut own = starts.filter(|event| *event.subject == self.subject);
+        let by = own.find_map(|event| event.says.triggered_by.as_deref());
         by.unwrap_or_default().split_whitespace().collect()
     }
 

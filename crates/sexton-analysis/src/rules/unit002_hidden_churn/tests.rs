@@ -5,7 +5,8 @@ use sexton_model::finding::{Confidence, Finding};
 use sexton_model::record::Sink;
 
 use super::*;
-use crate::testing::{Churn, Watch, at, births, census, container_id, lives};
+use crate::testing;
+use crate::testing::{Churn, Watch, at, census, container_id, creations, lives};
 
 const FROM: u64 = 100_000;
 
@@ -17,7 +18,7 @@ fn seen(watch: &mut Watch, units: &[&str]) {
             ("active".into(), "active".into()),
             ("sub".into(), "running".into()),
         ];
-        out.event(at(FROM), &subject, &fact::UNIT_SEEN, details);
+        out.event(at(FROM), &subject, &fact::UNIT_SEEN, testing::read(details));
     }
     watch.add(out);
 }
@@ -41,7 +42,7 @@ fn by_shell(i: u64, pid: u64, place: &str, unit: Option<&'static str>) -> Churn<
 #[test]
 fn a_shell_loop_without_any_unit_is_named_by_its_process() {
     let mut watch = Watch::new(FROM, 30);
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..28).map(|i| by_shell(i, 900, "/jobs", None)),
     ));
@@ -70,7 +71,7 @@ fn instances_are_led_back_to_their_socket_or_template() {
     let check = |units: &[&str], expected: &str, stop: &str| {
         let mut watch = Watch::new(FROM, 30);
         seen(&mut watch, units);
-        watch.add(births(FROM, (0..28).map(by_connection)));
+        watch.add(creations(FROM, (0..28).map(by_connection)));
         let findings = guilty(watch);
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!(findings[0].id().as_str(), expected);
@@ -91,11 +92,11 @@ fn instances_are_led_back_to_their_socket_or_template() {
 #[test]
 fn two_loops_are_two_though_one_shell_began_both() {
     let mut watch = Watch::new(FROM, 30);
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..28).map(|i| by_shell(i, 900, "/jobs", None)),
     ));
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..28).map(|i| by_shell(i, 901, "/other", None)),
     ));
@@ -107,7 +108,7 @@ fn two_loops_are_two_though_one_shell_began_both() {
 fn ancestry_leads_to_the_unit_though_systemd_counts_nothing() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["agent.service"]);
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..28).map(|i| by_shell(i, 900, "/jobs", Some("agent.service"))),
     ));
@@ -135,7 +136,7 @@ fn by_docker(i: u64, is_released: bool) -> Churn<'static> {
 fn dockerd_is_not_accused_of_what_ecs_asks() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["ecs.service", "docker.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
     let image = "amazon/amazon-ecs-agent:latest";
     watch.add(lives(FROM + 28, 1, 28, 1, image, "ecs-agent", "1"));
     let findings = guilty(watch);
@@ -188,7 +189,12 @@ fn clients(unit: &str, code: &str) -> Sink {
             ("lifetime_ns".into(), "2000000000".into()),
         ];
         let subject = Subject::new(SubjectKind::Process, (7_000 + i).to_string());
-        out.event(at(FROM + 1 + i), &subject, &PROCESS_FAILED, details);
+        out.event(
+            at(FROM + 1 + i),
+            &subject,
+            &PROCESS_FAILED,
+            testing::read(details),
+        );
     }
     out
 }
@@ -197,7 +203,7 @@ fn clients(unit: &str, code: &str) -> Sink {
 fn by_clients(unit: &str, code: &str) -> (String, Confidence) {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["poller.service", "docker.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
     watch.add(lives(FROM + 28, 1, 28, 1, "probe:1", "job-", "5"));
     watch.add(clients(unit, code));
     let findings = guilty(watch);
@@ -224,7 +230,7 @@ fn by_containerd(maker: &'static str) -> Vec<String> {
         unit: None,
         is_released: false,
     });
-    watch.add(births(FROM, churn));
+    watch.add(creations(FROM, churn));
     let mut out = Sink::new("containers", at(FROM + 28));
     // Of the last one nothing is told yet.
     for i in 0..27 {
@@ -236,8 +242,18 @@ fn by_containerd(maker: &'static str) -> Vec<String> {
         ];
         let subject = Subject::new(SubjectKind::Container, id);
         let started = details[..2].to_vec();
-        out.event(at(FROM + i), &subject, &CONTAINER_STARTED, started);
-        out.event(at(FROM + 1 + i), &subject, &CONTAINER_EXITED, details);
+        out.event(
+            at(FROM + i),
+            &subject,
+            &CONTAINER_STARTED,
+            testing::read(started),
+        );
+        out.event(
+            at(FROM + 1 + i),
+            &subject,
+            &CONTAINER_EXITED,
+            testing::read(details),
+        );
     }
     watch.add(out);
     watch.add(clients("poller.service", "5"));
@@ -272,7 +288,12 @@ fn clients_that_end_well(unit: &str, comm: &str, n: u64, lifetime_ms: u64) -> Si
             ("lifetime_ns".into(), (lifetime_ms * 1_000_000).to_string()),
         ];
         let subject = Subject::new(SubjectKind::Process, (9_000 + i).to_string());
-        out.event(at(FROM + 1 + i), &subject, &CLIENT_ENDED, details);
+        out.event(
+            at(FROM + 1 + i),
+            &subject,
+            &CLIENT_ENDED,
+            testing::read(details),
+        );
     }
     out
 }
@@ -281,7 +302,7 @@ fn clients_that_end_well(unit: &str, comm: &str, n: u64, lifetime_ms: u64) -> Si
 fn clients_of_containers_that_end_well_are_behind_them() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["poller.service", "docker.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
     watch.add(lives(FROM + 28, 1, 28, 1, "probe:1", "job-", "0"));
     watch.add(clients_that_end_well("poller.service", "docker", 28, 2_000));
     let findings = guilty(watch);
@@ -295,7 +316,7 @@ fn clients_of_containers_that_end_well_are_behind_them() {
 fn containers_that_are_not_told_yet_are_as_those_before() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["poller.service", "docker.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
     watch.add(lives(FROM + 18, 1, 18, 1, "probe:1", "job-", "0"));
     watch.add(clients_that_end_well("poller.service", "docker", 18, 2_000));
     let findings = guilty(watch);
@@ -313,7 +334,7 @@ fn a_client_that_is_at_work_at_each_birth_has_asked_for_it() {
             &mut watch,
             &["poller.service", "monitor.service", "docker.service"],
         );
-        watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+        watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
         for (unit, n, lifetime_ms) in runs {
             watch.add(clients_that_end_well(unit, "docker", *n, *lifetime_ms));
         }
@@ -333,7 +354,7 @@ fn a_client_that_is_at_work_at_each_birth_has_asked_for_it() {
 fn dockerd_is_named_when_nobody_else_can_be() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["docker.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, false))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, false))));
     let findings = guilty(watch);
     assert_eq!(findings[0].id().as_str(), "UNIT002:docker.service");
     assert_eq!(findings[0].confidence, Confidence::POSSIBLE);
@@ -348,7 +369,7 @@ fn dockerd_is_named_when_nobody_else_can_be() {
 fn work_that_drains_accuses_nobody() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["docker.service", "ci.service"]);
-    watch.add(births(FROM, (0..28).map(|i| by_docker(i, true))));
+    watch.add(creations(FROM, (0..28).map(|i| by_docker(i, true))));
     watch.add(lives(FROM + 28, 1, 28, 1, "build:1", "job-", "0"));
     watch.add(census(
         FROM,
@@ -385,7 +406,7 @@ fn a_backlog_alone_leads_to_the_unit_in_its_path() {
 #[test]
 fn what_was_made_and_then_no_more_is_told_so() {
     let mut watch = Watch::new(FROM, 60);
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..20).map(|i| by_shell(i, 900, "/jobs", None)),
     ));
@@ -407,7 +428,7 @@ fn what_was_made_and_then_no_more_is_told_so() {
 fn a_unit_that_systemd_restarts_is_another_rules_matter() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["agent.service"]);
-    watch.add(births(
+    watch.add(creations(
         FROM,
         (0..28).map(|i| by_shell(i, 900, "/jobs", Some("agent.service"))),
     ));
@@ -432,7 +453,7 @@ fn everything_blind_is_not_judged() {
 fn one_container_that_starts_is_not_behind_a_pile_of_containers() {
     let mut watch = Watch::new(FROM, 30);
     seen(&mut watch, &["web.service", "docker.service"]);
-    watch.add(births(FROM, (0..1).map(|i| by_docker(i, true))));
+    watch.add(creations(FROM, (0..1).map(|i| by_docker(i, true))));
     watch.add(lives(FROM + 30, 29, 1, 600, "web:1", "web", "0"));
     let mut out = census(
         FROM,

@@ -1,11 +1,11 @@
 //! One unit: its state, and the run that is under way.
 
-use sexton_model::fact::{Fact, unit as fact};
-use sexton_model::record::Detail;
+use sexton_model::fact::unit::{StartedBy, UnitSeen, UnitStarted, UnitStopped};
 use sexton_model::subject::Subject;
+use sexton_model::text::escape;
 
-use super::settings::{self, Settings};
-use super::{Note, Values};
+use super::settings;
+use super::{Happening, Note, Values};
 use crate::units::property::Value;
 
 const NS_PER_US: u64 = 1_000;
@@ -47,7 +47,7 @@ pub(in crate::units) struct Entry {
     exit_status: Option<String>,
     /// A failure that is not told yet, and whether it was asked for.
     failure: Option<(Note, bool)>,
-    settings: Option<Settings>,
+    settings: Option<UnitSeen>,
     is_looked_at: bool,
 }
 
@@ -173,7 +173,7 @@ impl Entry {
             self.failure = None;
         } else if has_just_failed {
             let at = Some(self.ended_ns()).filter(|ns| *ns > 0);
-            let failed = self.event(at, &fact::UNIT_FAILED, self.outcome());
+            let failed = self.event(at, Happening::Failed(self.outcome()));
             self.failure = Some((failed, false));
         }
         notes
@@ -203,23 +203,28 @@ impl Entry {
     fn start(&mut self, began_ns: u64, notes: &mut Vec<Note>) {
         let at = Some(began_ns).filter(|ns| *ns > 0);
         if self.is_running {
-            let unseen = vec![("result".into(), "unseen".to_owned())];
-            notes.push(self.event(at, &fact::UNIT_STOPPED, unseen));
+            let unseen = UnitStopped {
+                result: Some("unseen".to_owned()),
+                ..UnitStopped::default()
+            };
+            notes.push(self.event(at, Happening::Stopped(unseen)));
         }
         let restarts = self.restarts.unwrap_or(0);
         let grown = restarts.saturating_sub(self.restarts_counted);
         let n = grown.max(1);
-        let by = if grown > 0 { "restart" } else { "start" };
-        let mut details: Vec<Detail> =
-            vec![("by".into(), by.to_owned()), ("n".into(), n.to_string())];
-        let invocation = Value::Bytes(self.invocation.clone()).shown();
-        details.extend(invocation.map(|id| ("invocation".into(), id)));
-        if self.main_pid > 0 {
-            details.push(("main_pid".into(), self.main_pid.to_string()));
-        }
-        let trigger = self.settings.as_ref().and_then(Settings::triggered_by);
-        details.extend(trigger.map(|name| ("triggered_by".into(), name.to_owned())));
-        notes.push(self.event(at, &fact::UNIT_STARTED, details));
+        let by = match grown {
+            0 => StartedBy::Start,
+            _ => StartedBy::Restart,
+        };
+        let settings = self.settings.as_ref();
+        let started = UnitStarted {
+            by: Some(by),
+            n: Some(n),
+            invocation: Value::Bytes(self.invocation.clone()).shown(),
+            main_pid: self.main_pid(),
+            triggered_by: settings.and_then(|settings| settings.triggered_by.clone()),
+        };
+        notes.push(self.event(at, Happening::Started(started)));
         notes.push(Note::Starts {
             unit: self.subject.clone(),
             n,
@@ -253,36 +258,31 @@ impl Entry {
     }
 
     fn stopped(&self) -> Note {
-        let mut details = self.outcome();
         let (began, ended) = (self.started_ns, self.ended_ns());
-        if began > 0 && ended >= began {
-            details.push(("lifetime_ns".into(), (ended - began).to_string()));
-        }
+        let stopped = UnitStopped {
+            lifetime_ns: ended.checked_sub(began).filter(|_| began > 0),
+            ..self.outcome()
+        };
         let at = Some(ended).filter(|ns| *ns > 0);
-        self.event(at, &fact::UNIT_STOPPED, details)
+        self.event(at, Happening::Stopped(stopped))
     }
 
     /// How it ended. systemd sets the result back when the next run begins, and its signals
     /// tell what is so when they are sent: a success beside another status says nothing.
-    fn outcome(&self) -> Vec<Detail> {
-        let mut details = Vec::new();
+    fn outcome(&self) -> UnitStopped {
         let is_doubtful = self.result == "success" && self.has_exited_otherwise();
-        if let Some(result) = Value::Text(self.result.clone())
-            .shown()
-            .filter(|_| !is_doubtful)
-        {
-            details.push(("result".into(), result));
-        }
         let code = match self.exit_code {
-            1 => "exited",
-            2 => "killed",
-            3 => "dumped",
-            _ => return details,
+            1 => Some("exited"),
+            2 => Some("killed"),
+            3 => Some("dumped"),
+            _ => None,
         };
-        details.push(("exit_code".into(), code.to_owned()));
-        let status = self.exit_status.clone();
-        details.extend(status.map(|status| ("exit_status".into(), status)));
-        details
+        UnitStopped {
+            result: said(&self.result).filter(|_| !is_doubtful),
+            exit_code: code.map(str::to_owned),
+            exit_status: self.exit_status.clone().filter(|_| code.is_some()),
+            lifetime_ns: None,
+        }
     }
 
     fn has_exited_otherwise(&self) -> bool {
@@ -292,52 +292,53 @@ impl Entry {
     /// Takes what the unit is set to do.
     pub(super) fn take_settings(&mut self, kind: &Values, unit: &Values) -> Option<Note> {
         self.is_looked_at = true;
-        let now = Settings::of(kind, unit);
-        let before = self.settings.replace(now.clone());
-        let (fact, details) = match before {
-            None => (&fact::UNIT_SEEN, Vec::new()),
+        let now = settings::settings(kind, unit);
+        let what = match self.settings.replace(now.clone()) {
+            None => Happening::Seen(self.with_state(now)),
             Some(before) if before == now => return None,
-            Some(before) => (&fact::UNIT_CHANGED, settings::changes(&before, &now)),
+            Some(before) => Happening::Changed(UnitSeen {
+                was: settings::changes(&before, &now),
+                ..self.with_state(now)
+            }),
         };
-        let details = now.details().chain(self.state()).chain(details);
-        Some(self.event(None, fact, details.collect()))
+        Some(self.event(None, what))
     }
 
     /// That it was seen, of a unit whose settings are not looked at.
     pub(super) fn seen(&self) -> Note {
-        self.event(None, &fact::UNIT_SEEN, self.state())
+        let seen = self.with_state(UnitSeen::default());
+        self.event(None, Happening::Seen(seen))
     }
 
-    /// The state it is in, since when, and what came of its last run.
-    fn state(&self) -> Vec<Detail> {
-        let texts = [
-            ("load", &self.load),
-            ("active", &self.active),
-            ("sub", &self.sub),
-            ("result", &self.result),
-        ];
-        let mut details: Vec<Detail> = texts
-            .into_iter()
-            .filter(|(_, value)| !value.is_empty())
-            .map(|(key, value)| (key.into(), sexton_model::text::escape(value.as_bytes())))
-            .collect();
-        if self.main_pid > 0 {
-            details.push(("main_pid".into(), self.main_pid.to_string()));
+    /// Adds the state it is in, since when, and what came of its last run.
+    fn with_state(&self, settings: UnitSeen) -> UnitSeen {
+        UnitSeen {
+            load: said(&self.load),
+            active: said(&self.active),
+            sub: said(&self.sub),
+            result: said(&self.result),
+            main_pid: self.main_pid(),
+            state_monotonic_ns: Some(self.state_ns).filter(|ns| *ns > 0),
+            ..settings
         }
-        if self.state_ns > 0 {
-            details.push(("state_monotonic_ns".into(), self.state_ns.to_string()));
-        }
-        details
     }
 
-    fn event(&self, at_ns: Option<u64>, fact: &'static Fact, details: Vec<Detail>) -> Note {
+    fn main_pid(&self) -> Option<u64> {
+        Some(self.main_pid).filter(|pid| *pid > 0)
+    }
+
+    fn event(&self, at_ns: Option<u64>, what: Happening) -> Note {
         Note::Event {
             at_monotonic_ns: at_ns,
             unit: self.subject.clone(),
-            fact,
-            details,
+            what: Box::new(what),
         }
     }
+}
+
+/// A text, escaped, unless there is none.
+fn said(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| escape(text.as_bytes()))
 }
 
 fn set_number(values: &Values, name: &str, place: &mut u64) {

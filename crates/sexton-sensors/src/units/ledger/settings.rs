@@ -1,64 +1,47 @@
 //! What a unit is set to do.
 
-use sexton_model::record::Detail;
+use sexton_model::fact::unit::{Setting, Span, UnitSeen};
+use sexton_model::payload::{Payload, Structure, stored};
 
 use super::Values;
-
-/// The details, the properties behind them, and whether those are microseconds.
-const TABLE: [(&str, &str, bool); 9] = [
-    ("enabled", "UnitFileState", false),
-    ("preset", "UnitFilePreset", false),
-    ("fragment", "FragmentPath", false),
-    (TRIGGERED_BY, "TriggeredBy", false),
-    ("restart", "Restart", false),
-    ("restart_ns", "RestartUSec", true),
-    ("start_limit_interval_ns", "StartLimitIntervalUSec", true),
-    ("start_limit_burst", "StartLimitBurst", false),
-    ("type", "Type", false),
-];
-
-const TRIGGERED_BY: &str = "triggered_by";
+use crate::units::property::Value;
 
 /// What systemd writes for "no limit".
 const INFINITY: u64 = u64::MAX;
 
-/// The settings of a unit, as details of an event show them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settings([Option<String>; TABLE.len()]);
+const NS_PER_US: u64 = 1_000;
 
-impl Settings {
-    pub(super) fn of(kind: &Values, unit: &Values) -> Self {
-        Self(TABLE.map(|(_, property, is_us)| {
-            let value = unit.get(property).or_else(|| kind.get(property))?;
-            match value.number() {
-                Some(INFINITY) if is_us => Some("infinity".into()),
-                Some(us) if is_us => Some(us.saturating_mul(1_000).to_string()),
-                _ => value.shown(),
-            }
-        }))
-    }
-
-    pub(super) fn triggered_by(&self) -> Option<&str> {
-        let mut named = TABLE.iter().zip(&self.0);
-        named.find_map(|((name, ..), value)| (*name == TRIGGERED_BY).then_some(value.as_deref())?)
-    }
-
-    pub(super) fn details(&self) -> impl Iterator<Item = Detail> + use<> {
-        let named = TABLE.into_iter().zip(self.0.clone());
-        named.filter_map(|((name, ..), value)| Some((name.into(), value?)))
+/// The settings of a unit; its state is left open.
+pub(super) fn settings(kind: &Values, unit: &Values) -> UnitSeen {
+    let value = |property: &str| unit.get(property).or_else(|| kind.get(property));
+    let text = |property: &str| value(property).and_then(Value::shown);
+    let span = |property: &str| match value(property)?.number()? {
+        INFINITY => Some(Span::Infinity),
+        us => Some(Span::Ns(us.saturating_mul(NS_PER_US))),
+    };
+    UnitSeen {
+        enabled: text("UnitFileState"),
+        preset: text("UnitFilePreset"),
+        fragment: text("FragmentPath"),
+        triggered_by: text("TriggeredBy"),
+        restart: text("Restart"),
+        restart_ns: span("RestartUSec"),
+        start_limit_interval_ns: span("StartLimitIntervalUSec"),
+        start_limit_burst: value("StartLimitBurst").and_then(Value::number),
+        service_type: text("Type"),
+        ..UnitSeen::default()
     }
 }
 
 /// What each setting that changed was before; empty where there was none.
-pub(super) fn changes(before: &Settings, now: &Settings) -> Vec<Detail> {
-    let values = before.0.iter().zip(&now.0);
-    let differ = TABLE.iter().zip(values).filter(|(_, (was, is))| was != is);
+pub(super) fn changes(before: &UnitSeen, now: &UnitSeen) -> Vec<Setting> {
+    let (before, now) = (before.fields(), now.fields());
+    let names = UnitSeen::FIELDS.iter().map(|field| field.name);
+    let differ = names.filter(|name| stored(&before, name) != stored(&now, name));
     differ
-        .map(|((name, ..), (was, _))| {
-            (
-                format!("was_{name}").into(),
-                was.clone().unwrap_or_default(),
-            )
+        .map(|name| Setting {
+            name: name.to_owned(),
+            value: stored(&before, name).map_or_else(String::new, ToString::to_string),
         })
         .collect()
 }
@@ -79,7 +62,6 @@ pub(in crate::units) fn has_settings(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::property::Value;
 
     #[test]
     fn limits_are_told_in_nanoseconds_or_as_none() {
@@ -93,17 +75,14 @@ mod tests {
             ("Restart".into(), text("always")),
             ("RestartUSec".into(), Value::Number(u64::MAX)),
         ]);
-        let details: Vec<Detail> = Settings::of(&kind, &unit).details().collect();
-        let expected = [
-            ("enabled", "enabled"),
-            ("restart", "always"),
-            ("restart_ns", "infinity"),
-            ("start_limit_interval_ns", "10000000000"),
-            ("start_limit_burst", "5"),
-        ];
-        assert_eq!(
-            details,
-            expected.map(|(key, value)| (key.into(), value.to_owned()))
-        );
+        let expected = UnitSeen {
+            enabled: Some("enabled".into()),
+            restart: Some("always".into()),
+            restart_ns: Some(Span::Infinity),
+            start_limit_interval_ns: Some(Span::Ns(10_000_000_000)),
+            start_limit_burst: Some(5),
+            ..UnitSeen::default()
+        };
+        assert_eq!(settings(&kind, &unit), expected);
     }
 }

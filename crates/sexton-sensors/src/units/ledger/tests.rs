@@ -1,5 +1,10 @@
 //! Signals as systemd 252 sends them, and what they come to.
 
+use sexton_model::fact::unit::Setting;
+use sexton_model::moment::Moment;
+use sexton_model::payload::Fields;
+use sexton_model::record::{Body, Sink};
+
 use super::*;
 
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
@@ -7,6 +12,16 @@ const SINCE_NS: u64 = 1_000_000_000;
 
 fn text(text: &str) -> Value {
     Value::Text(text.into())
+}
+
+/// The name of the event, and what it says.
+fn event(unit: &Subject, what: Happening) -> (&'static str, Fields) {
+    let mut out = Sink::new("units", Moment::default());
+    what.tell(Moment::default(), unit, &mut out);
+    match out.into_records().remove(0).body {
+        Body::Event { fact, payload } => (fact.name, payload.fields()),
+        other => panic!("an event, not {other:?}"),
+    }
 }
 
 /// A service and the signals about it. Moments are in microseconds, as on the bus.
@@ -26,11 +41,12 @@ impl Story {
     fn tell(&mut self, notes: Vec<Note>) {
         for note in notes {
             self.told.push(match note {
-                Note::Event { fact, details, .. } => {
+                Note::Event { unit, what, .. } => {
+                    let (name, fields) = event(&unit, *what);
                     let shown = ["by", "n", "result", "exit_status", "lifetime_ns"];
-                    let kept = details.iter().filter(|(key, _)| shown.contains(&&**key));
-                    let kept: Vec<&str> = kept.map(|(_, value)| value.as_str()).collect();
-                    format!("{} {}", fact.name, kept.join(" "))
+                    let kept = fields.iter().filter(|(key, _)| shown.contains(&&**key));
+                    let kept: Vec<String> = kept.map(|(_, value)| value.to_string()).collect();
+                    format!("{name} {}", kept.join(" "))
                 }
                 Note::Starts { n, .. } => format!("+{n}"),
                 Note::Restarts { n, .. } => format!("NRestarts {n}"),
@@ -226,11 +242,14 @@ fn a_listing_shows_what_signals_missed() {
     assert_eq!(notes, []);
     // One that failed before we looked is told at once: nothing else will.
     ledger.list(&[row("c.mount", "failed")], &mut notes);
-    let [Note::Event { unit, details, .. }] = &notes[..] else {
+    let [Note::Event { unit, what, .. }] = &notes[..] else {
         panic!("one event, not {notes:?}")
     };
     assert_eq!(&*unit.name, "c.mount");
-    assert!(details.contains(&("active".into(), "failed".into())));
+    let Happening::Seen(seen) = &**what else {
+        panic!("{what:?}")
+    };
+    assert_eq!(seen.active.as_deref(), Some("failed"));
 }
 
 #[test]
@@ -240,21 +259,24 @@ fn settings_are_told_once_and_when_they_change() {
     let mut look = |state: &str| {
         let unit = Values::from([("UnitFileState".into(), text(state))]);
         let notes = ledger.looked("a.timer", &Values::new(), &unit);
-        let details = notes.into_iter().map(|note| match note {
-            Note::Event { fact, details, .. } => {
-                (fact.name, details[0].1.clone(), details.last().cloned())
-            }
+        let what = notes.into_iter().map(|note| match note {
+            Note::Event { what, .. } => *what,
             other => panic!("{other:?}"),
         });
-        details.collect::<Vec<_>>()
+        what.collect::<Vec<_>>()
     };
-    assert_eq!(look("disabled")[0].0, "unit_seen");
+    assert!(matches!(look("disabled")[..], [Happening::Seen(_)]));
     assert_eq!(look("disabled"), []);
-    let was = Some(("was_enabled".into(), "disabled".to_owned()));
-    assert_eq!(
-        look("enabled"),
-        [("unit_changed", "enabled".to_owned(), was)]
-    );
+    let changed = look("enabled");
+    let [Happening::Changed(changed)] = &changed[..] else {
+        panic!("{changed:?}")
+    };
+    let was = Setting {
+        name: "enabled".into(),
+        value: "disabled".into(),
+    };
+    assert_eq!(changed.enabled.as_deref(), Some("enabled"));
+    assert_eq!(changed.was, [was]);
     assert!(!ledger.loaded("a.timer"));
 }
 

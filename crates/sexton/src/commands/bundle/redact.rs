@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use sexton_model::fact::host::HOST_DESCRIPTION;
 use sexton_model::moment::Moment;
+use sexton_model::payload::{Fields, Value};
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::Subject;
 use sexton_store::{Bundle, BundleWriter, Limits, Node, Summary};
@@ -80,6 +81,31 @@ impl Redaction<'_> {
         text
     }
 
+    fn fields(&self, fields: Fields) -> Fields {
+        let field = |(name, value)| (name, self.value(value));
+        fields.into_iter().map(field).collect()
+    }
+
+    /// A number whose digits are replaced is text; its field reads it again if it can.
+    fn value(&self, value: Value) -> Value {
+        match value {
+            Value::List(values) => {
+                Value::List(values.into_iter().map(|value| self.value(value)).collect())
+            }
+            Value::Group(fields) => Value::Group(self.fields(fields)),
+            Value::Text(text) => Value::Text(self.text(&text)),
+            other => {
+                let said = other.to_string();
+                let text = self.text(&said);
+                if text == said {
+                    other
+                } else {
+                    Value::Text(text)
+                }
+            }
+        }
+    }
+
     /// The record as it may be handed on; `None` when it stays behind.
     fn record(&self, record: Record) -> Option<Record> {
         let is_unwanted = self.without.iter().any(|sensor| record.sensor == **sensor);
@@ -88,14 +114,12 @@ impl Redaction<'_> {
         }
         let subject = Subject::new(record.subject.kind, self.text(&record.subject.name));
         let body = match record.body {
-            Body::Event { fact, details } => Body::Event {
-                fact,
-                details: details
-                    .into_iter()
-                    .filter(|(key, _)| *fact != HOST_DESCRIPTION || is_kept(key))
-                    .map(|(key, value)| (key, self.text(&value)))
-                    .collect(),
-            },
+            Body::Event { fact, payload } => {
+                let mut fields = self.fields(payload.fields());
+                fields.retain(|(name, _)| *fact != HOST_DESCRIPTION.fact || is_kept(name));
+                // What cannot be read without the text that was left out stays behind.
+                Body::read_event(fact, &fields).ok()?
+            }
             Body::Gap(mut gap) => {
                 gap.text = self.text(&gap.text);
                 gap.remedy = gap.remedy.map(|remedy| self.text(&remedy));
@@ -117,9 +141,21 @@ fn is_kept(key: &str) -> bool {
 
 fn holds(record: &Record, text: &str) -> bool {
     let in_body = match &record.body {
-        Body::Event { details, .. } => details.iter().any(|(_, value)| value.contains(text)),
+        Body::Event { payload, .. } => any_holds(&payload.fields(), text),
         Body::Gap(gap) => gap.text.contains(text),
         Body::Sample { .. } => false,
     };
     in_body || record.subject.name.contains(text)
+}
+
+fn any_holds(fields: &Fields, text: &str) -> bool {
+    fields.iter().any(|(_, value)| value_holds(value, text))
+}
+
+fn value_holds(value: &Value, text: &str) -> bool {
+    match value {
+        Value::List(values) => values.iter().any(|value| value_holds(value, text)),
+        Value::Group(fields) => any_holds(fields, text),
+        said => said.to_string().contains(text),
+    }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sexton_analysis::{Policy, unit_files as verdicts};
+use sexton_analysis::Policy;
+use sexton_analysis::evidence::unit_files as verdicts;
 use sexton_host::clock;
 use sexton_model::audit::{Audit, AuditOs, AuditUnit, UnitVerdict};
 use sexton_model::fact::unit::UNIT_FILE;
@@ -53,7 +54,7 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
     let findings: Vec<Finding> = diagnosis.findings.into_iter().filter(is_ours).collect();
     let verdicts: HashMap<String, (UnitVerdict, String)> = records
         .iter()
-        .filter(|record| record.fact() == Some(&UNIT_FILE))
+        .filter(|record| record.fact() == Some(&UNIT_FILE.fact))
         .map(|record| (record.subject.name.to_string(), verdicts::verdict(record)))
         .collect();
     let units = survey

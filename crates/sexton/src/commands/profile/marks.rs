@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use sexton_model::fact::Fact;
 use sexton_model::fact::klog::KLOG_EVENT;
-use sexton_model::fact::unit::{UNIT_FAILED, UNIT_STARTED};
-use sexton_model::record::{Body, Record};
+use sexton_model::fact::unit::{StartedBy, UNIT_FAILED, UNIT_STARTED};
+use sexton_model::record::Record;
 use sexton_profile::filter::TimePoint;
 use sexton_profile::heatmap::Mark;
 use sexton_store::Bundle;
@@ -14,7 +14,7 @@ use sexton_store::Bundle;
 use super::input::is_bundle;
 
 /// Events that people look for on a heat map.
-const FACTS: [&Fact; 3] = [&KLOG_EVENT, &UNIT_STARTED, &UNIT_FAILED];
+const FACTS: [&Fact; 3] = [&KLOG_EVENT.fact, &UNIT_STARTED.fact, &UNIT_FAILED.fact];
 
 /// More are not drawn: they would cover the picture.
 const MAX_MARKS: usize = 1000;
@@ -46,16 +46,14 @@ pub fn collect(
 
 /// A known line of the kernel's log, a restart or a failure of a unit.
 fn mark(record: &Record) -> Option<Mark> {
-    let Body::Event { fact, .. } = &record.body else {
-        return None;
-    };
-    let what = if fact.name == KLOG_EVENT.name {
-        let device = record.detail("device").unwrap_or("");
-        format!("{} {device}", record.detail("class")?)
-    } else if fact.name == UNIT_FAILED.name {
-        format!("{} failed", record.subject.name)
-    } else if record.detail("by") == Some("restart") {
-        format!("{} restarted", record.subject.name)
+    let name = &record.subject.name;
+    let what = if let Some(line) = record.says(&KLOG_EVENT) {
+        let device = line.device.as_deref().unwrap_or_default();
+        format!("{} {device}", line.class.as_ref()?)
+    } else if record.says(&UNIT_FAILED).is_some() {
+        format!("{name} failed")
+    } else if record.says(&UNIT_STARTED)?.by == Some(StartedBy::Restart) {
+        format!("{name} restarted")
     } else {
         return None;
     };

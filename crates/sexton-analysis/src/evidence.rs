@@ -1,0 +1,30 @@
+//! Views of the evidence that rules, links and explanations share: each is worked out once
+//! for a case, and judges nothing.
+//!
+//! - `creations`: cgroups that were created, by whom, and what became of them;
+//! - `requesters`: who had a daemon create them;
+//! - `container_runs`: containers, from start to exit;
+//! - `origins`: what censuses say of cgroups that are alike, and `growth` of their number;
+//! - `readers`: who had the kernel work on memory cgroups, by `kernel_walks` on its stack;
+//! - `kernel_log`, `nic_troubles`: known lines, and what went wrong with NICs;
+//! - `unit_files`: what the files of units say;
+//! - `restart_loops`, `short_runs`: units and containers that come again and again;
+//! - `read_cost`: when a read of memory statistics is slow;
+//! - `known`: daemons and clients that signatures name.
+
+pub(crate) mod container_runs;
+pub(crate) mod creations;
+pub(crate) mod growth;
+pub(crate) mod kernel_log;
+pub(crate) mod kernel_walks;
+pub(crate) mod known;
+pub(crate) mod nic_troubles;
+pub(crate) mod origins;
+pub(crate) mod read_cost;
+pub(crate) mod readers;
+pub(crate) mod requesters;
+pub(crate) mod restart_loops;
+pub(crate) mod short_runs;
+pub(crate) mod span;
+pub(crate) mod trend;
+pub mod unit_files;

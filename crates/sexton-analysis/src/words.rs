@@ -1,0 +1,4 @@
+//! What findings say in the same words: figures, and commands for units.
+
+pub(crate) mod figures;
+pub(crate) mod unit_name;
