@@ -3,10 +3,10 @@
 use sexton_model::fact::{Fact, unit as fact};
 use sexton_model::record::Detail;
 use sexton_model::subject::Subject;
+use sexton_systemd::bus::Value;
 
 use super::settings::{self, Settings};
 use super::{Note, Values};
-use crate::units::property::Value;
 
 const NS_PER_US: u64 = 1_000;
 

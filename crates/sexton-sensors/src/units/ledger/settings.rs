@@ -79,7 +79,7 @@ pub(in crate::units) fn has_settings(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::property::Value;
+    use sexton_systemd::bus::Value;
 
     #[test]
     fn limits_are_told_in_nanoseconds_or_as_none() {

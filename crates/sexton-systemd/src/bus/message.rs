@@ -1,11 +1,11 @@
 //! Messages of the bus, to bytes and back. The bytes come from outside: what does not
 //! make sense is an error, whatever it is.
 
-use std::collections::HashMap;
-
 use zbus::wire::serialized::{Context, Data};
 use zbus::wire::{Endian, to_bytes};
 use zbus::{ObjectPath, Signature, Str, Type, Variant};
+
+use super::error::Malformed;
 
 /// The part of a message that tells how long the rest is.
 pub(super) const PREFIX_BYTES: usize = 16;
@@ -34,31 +34,14 @@ pub(super) struct Message {
     pub(super) interface: String,
     pub(super) member: String,
     pub(super) error: String,
+    /// Its length, all in all.
+    pub(super) n_bytes: usize,
     signature: String,
     body: Data<'static, 'static>,
 }
 
-/// Why bytes are not a message, or a message not what it should be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Nonsense {
-    #[error("a message begins with none of the marks of one")]
-    Prefix,
-    #[error("a message of {0} bytes, more than anything it could be")]
-    TooLarge(u64),
-    #[error("the header of a message: {0}")]
-    Header(String),
-    #[error("{member} should carry {expected} and carries {found}")]
-    Signature {
-        member: String,
-        expected: String,
-        found: String,
-    },
-    #[error("{member} carries what its signature does not allow: {what}")]
-    Body { member: String, what: String },
-}
-
 /// How long the message is that begins so.
-pub(super) fn length(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, Nonsense> {
+pub(super) fn length(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, Malformed> {
     let endian = endian(prefix[0])?;
     let number = |at: usize| -> u64 {
         let bytes = [prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]];
@@ -71,24 +54,24 @@ pub(super) fn length(prefix: &[u8; PREFIX_BYTES]) -> Result<usize, Nonsense> {
     let total = PREFIX_BYTES as u64 + number(12).next_multiple_of(8) + number(4);
     match usize::try_from(total) {
         Ok(total) if total <= LIMIT_BYTES => Ok(total),
-        _ => Err(Nonsense::TooLarge(total)),
+        _ => Err(Malformed::TooLarge(total)),
     }
 }
 
-fn endian(mark: u8) -> Result<Endian, Nonsense> {
+fn endian(mark: u8) -> Result<Endian, Malformed> {
     match mark {
         b'l' => Ok(Endian::Little),
         b'B' => Ok(Endian::Big),
-        _ => Err(Nonsense::Prefix),
+        _ => Err(Malformed::Mark),
     }
 }
 
 impl Message {
     /// Reads a whole message.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Nonsense> {
-        let prefix = bytes.first_chunk().ok_or(Nonsense::Prefix)?;
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let prefix = bytes.first_chunk().ok_or(Malformed::Mark)?;
         if length(prefix)? != bytes.len() {
-            return Err(Nonsense::Header("its length is wrong".into()));
+            return Err(Malformed::Header("its length is wrong".into()));
         }
         let endian = endian(prefix[0])?;
         let kind = match prefix[1] {
@@ -96,12 +79,12 @@ impl Message {
             2 => Kind::Return,
             3 => Kind::Error,
             4 => Kind::Signal,
-            other => return Err(Nonsense::Header(format!("kind {other} is unknown"))),
+            other => return Err(Malformed::Header(format!("kind {other} is unknown"))),
         };
         let data = Data::new(&bytes[12..], Context::new(endian, 12));
         let (fields, used): (Vec<(u8, Variant<'_>)>, usize) = data
             .deserialize()
-            .map_err(|error| Nonsense::Header(error.to_string()))?;
+            .map_err(|error| Malformed::Header(error.to_string()))?;
         let body = bytes
             .get((12 + used).next_multiple_of(8)..)
             .unwrap_or_default();
@@ -113,6 +96,7 @@ impl Message {
             interface: String::new(),
             member: String::new(),
             error: String::new(),
+            n_bytes: bytes.len(),
             signature: String::new(),
             body: Data::new(body.to_vec(), Context::new(endian, 0)),
         };
@@ -139,13 +123,13 @@ impl Message {
     }
 
     /// What it carries, which must be of the type asked for.
-    pub(super) fn body<'m, T>(&'m self) -> Result<T, Nonsense>
+    pub(super) fn body<'m, T>(&'m self) -> Result<T, Malformed>
     where
         T: serde::Deserialize<'m> + Type,
     {
         let expected = T::SIGNATURE.to_string_no_parens();
         if expected != self.signature {
-            return Err(Nonsense::Signature {
+            return Err(Malformed::Signature {
                 member: self.member.clone(),
                 expected,
                 found: self.signature.clone(),
@@ -153,7 +137,7 @@ impl Message {
         }
         let done = self.body.deserialize();
         done.map(|(value, _)| value)
-            .map_err(|error| Nonsense::Body {
+            .map_err(|error| Malformed::Body {
                 member: self.member.clone(),
                 what: error.to_string(),
             })
@@ -172,10 +156,10 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// Its bytes. A peer without a bus in between is given no destination.
-    pub(super) fn encode(&self, serial: u32, has_bus: bool) -> Result<Vec<u8>, Nonsense> {
-        let header = |error: zbus::Error| Nonsense::Header(error.to_string());
-        let path =
-            ObjectPath::try_from(self.path).map_err(|error| Nonsense::Header(error.to_string()))?;
+    pub(super) fn encode(&self, serial: u32, has_bus: bool) -> Result<Vec<u8>, Malformed> {
+        let header = |error: zbus::Error| Malformed::Header(error.to_string());
+        let path = ObjectPath::try_from(self.path)
+            .map_err(|error| Malformed::Header(error.to_string()))?;
         let mut fields = vec![
             (1u8, Variant::ObjectPath(path)),
             (2, Variant::Str(Str::from(self.interface))),
@@ -202,11 +186,9 @@ impl Call<'_> {
     }
 }
 
-/// Properties as the bus names them.
-pub(super) type Properties<'m> = HashMap<&'m str, Variant<'m>>;
-
 #[cfg(test)]
 mod tests {
+    use super::super::property::BorrowedProperties as Properties;
     use super::*;
     use proptest::prelude::*;
 
@@ -231,7 +213,7 @@ mod tests {
         assert_eq!(message.body::<&str>(), Ok("all"));
         assert!(matches!(
             message.body::<u32>(),
-            Err(Nonsense::Signature { .. })
+            Err(Malformed::Signature { .. })
         ));
     }
 
@@ -241,12 +223,12 @@ mod tests {
         prefix[0] = b'l';
         prefix[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
         prefix[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert!(matches!(length(&prefix), Err(Nonsense::TooLarge(_))));
+        assert!(matches!(length(&prefix), Err(Malformed::TooLarge(_))));
         prefix[0] = b'H';
-        assert_eq!(length(&prefix), Err(Nonsense::Prefix));
+        assert_eq!(length(&prefix), Err(Malformed::Mark));
     }
 
-    /// Reads it as everything that a message may be read as.
+    /// Reads it as all that a message may be read as.
     fn read_all(bytes: &[u8]) {
         let Ok(mut message) = Message::parse(bytes) else {
             return;

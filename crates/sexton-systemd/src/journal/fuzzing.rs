@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::file::{Bytes, Header};
+use super::{Bytes, Header};
 
 struct Slice<'a>(&'a [u8]);
 

@@ -1,7 +1,7 @@
 //! A file put together by the book; real ones are read in `sexton-kernel-tests`.
 
 use super::*;
-use crate::journal::fuzzing::journal_file;
+use fuzzing::journal_file;
 
 /// Objects one after the other, behind a header.
 struct Writer {

@@ -1,5 +1,6 @@
 //! Values of properties, and names of units, as they come over the bus.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use sexton_model::text::{escape, unescape};
@@ -12,11 +13,16 @@ const UNIT_PATH: &str = "/org/freedesktop/systemd1/unit/";
 
 /// A value, as far as any property that is read here needs it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub enum Value {
+    /// A number, or yes as 1 and no as 0.
     Number(u64),
+    /// A number below zero.
     Signed(i64),
+    /// A text, or an object path.
     Text(String),
+    /// A set of texts, sorted.
     Texts(Vec<String>),
+    /// Bytes, such as an id.
     Bytes(Vec<u8>),
     /// Some other type.
     Other,
@@ -72,7 +78,8 @@ impl Value {
         texts.map_or(Self::Other, Self::Texts)
     }
 
-    pub(super) fn number(&self) -> Option<u64> {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),
             _ => None,
@@ -80,7 +87,7 @@ impl Value {
     }
 
     /// As a detail of a record shows it.
-    pub(super) fn shown(&self) -> Option<String> {
+    pub fn shown(&self) -> Option<String> {
         match self {
             Self::Number(number) => Some(number.to_string()),
             Self::Signed(number) => Some(number.to_string()),
@@ -96,6 +103,18 @@ impl Value {
             Self::Other => None,
         }
     }
+}
+
+/// Properties of one interface of one unit.
+pub type Properties = HashMap<String, Value>;
+
+/// The same, as they come over the bus.
+pub(super) type BorrowedProperties<'m> = HashMap<&'m str, Variant<'m>>;
+
+/// Takes all values.
+pub(super) fn properties(borrowed: &BorrowedProperties<'_>) -> Properties {
+    let value = |(name, variant): (&&str, &Variant<'_>)| (String::from(*name), Value::of(variant));
+    borrowed.iter().map(value).collect()
 }
 
 /// The name of a unit, escaped. `None` where systemd could not have such a unit.

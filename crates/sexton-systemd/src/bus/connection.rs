@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use sexton_host::{machine, socket};
-use sexton_model::gap::Why;
 
-use super::message::{Call, Kind, Message, Nonsense, PREFIX_BYTES, length};
+use super::error::{BusError, Malformed};
+use super::message::{Call, Kind, Message, PREFIX_BYTES, length};
 
-/// Signals that may wait while an answer is awaited.
+/// Signals that may wait while an answer is awaited, and what they may weigh together.
 const WAITING: usize = 16_384;
+const WAITING_BYTES: usize = 32 << 20;
 
 /// The longest line of the handshake.
 const LINE_BYTES: usize = 4_096;
@@ -22,68 +23,6 @@ const LINE_BYTES: usize = 4_096;
 const KNOCK_EVERY: Duration = Duration::from_millis(100);
 
 const BUS: &str = "org.freedesktop.DBus";
-
-/// Why the bus could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum BusError {
-    #[error("cannot connect to {}: {source}", path.display())]
-    Connect {
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-    #[error("{} is not served by user {user}, whose it is: nothing was asked", path.display())]
-    Stranger { path: PathBuf, user: u32 },
-    #[error("{} refuses us: {said}", path.display())]
-    Refused { path: PathBuf, said: String },
-    #[error("{} has not answered {what} within {within:.1?}", path.display())]
-    Stuck {
-        path: PathBuf,
-        what: String,
-        within: Duration,
-    },
-    #[error("{} closed the connection", path.display())]
-    Closed { path: PathBuf },
-    #[error("{} speaks nonsense: {what}", path.display())]
-    Nonsense { path: PathBuf, what: Nonsense },
-    #[error("{call} failed: {name}: {said}")]
-    Answer {
-        call: String,
-        name: String,
-        said: String,
-    },
-    #[error("systemd left the bus")]
-    Left,
-}
-
-impl BusError {
-    /// Whether nobody is there any more.
-    pub(super) fn is_end(&self) -> bool {
-        use io::ErrorKind::{ConnectionRefused, NotFound};
-        match self {
-            Self::Connect { source, .. } => matches!(source.kind(), ConnectionRefused | NotFound),
-            Self::Closed { .. } | Self::Left => true,
-            _ => false,
-        }
-    }
-
-    /// The sort of gap this leaves.
-    pub(super) fn why(&self) -> Why {
-        match self {
-            Self::Connect { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => Why::Denied,
-                io::ErrorKind::TimedOut => Why::Overrun,
-                _ => Why::Unsupported,
-            },
-            Self::Refused { .. } => Why::Denied,
-            Self::Stuck { .. } => Why::Overrun,
-            Self::Closed { .. } | Self::Left => Why::Vanished,
-            Self::Nonsense { .. } | Self::Stranger { .. } => Why::Malformed,
-            Self::Answer { name, .. } if name.ends_with("AccessDenied") => Why::Denied,
-            Self::Answer { .. } => Why::Unsupported,
-        }
-    }
-}
 
 /// Where a manager is asked.
 #[derive(Debug, Clone)]
@@ -96,7 +35,7 @@ pub(super) struct Address {
 }
 
 /// A connection that is open.
-pub(super) struct Bus {
+pub(super) struct Connection {
     path: PathBuf,
     stream: UnixStream,
     within: Duration,
@@ -106,12 +45,13 @@ pub(super) struct Bus {
     /// Bytes of a message that is not complete yet.
     partial: Vec<u8>,
     waiting: VecDeque<Message>,
+    waiting_bytes: usize,
     n_lost: u64,
 }
 
-impl Bus {
+impl Connection {
     /// Connects, and says who we are. All of it takes at most `within`.
-    pub(super) fn connect(address: &Address, within: Duration) -> Result<Self, BusError> {
+    pub(super) fn open(address: &Address, within: Duration) -> Result<Self, BusError> {
         let (path, has_bus) = (&address.path, address.has_bus);
         let connected = socket::connect_unix(path, within).and_then(|stream| {
             stream.set_write_timeout(Some(within))?;
@@ -126,7 +66,7 @@ impl Bus {
             let path = path.clone();
             return Err(BusError::Stranger { path, user });
         }
-        let mut bus = Self {
+        let mut connection = Self {
             path: path.clone(),
             stream,
             within,
@@ -134,15 +74,16 @@ impl Bus {
             last_serial: 0,
             partial: Vec::new(),
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             n_lost: 0,
         };
-        bus.authenticate()?;
+        connection.authenticate()?;
         if has_bus {
-            bus.ask_bus("Hello", None)?;
+            connection.ask_bus("Hello", None)?;
         } else {
-            bus.knock()?;
+            connection.knock()?;
         }
-        Ok(bus)
+        Ok(connection)
     }
 
     /// Calls until something comes back. systemd may read our first call together with
@@ -198,7 +139,7 @@ impl Bus {
                 return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
             }
             if self.partial.len() > LINE_BYTES {
-                return Err(self.nonsense(Nonsense::Prefix));
+                return Err(self.malformed(Malformed::Line));
             }
             if !self.fill(until)? {
                 return Err(self.stuck("the greeting"));
@@ -238,11 +179,20 @@ impl Bus {
                         name: message.error,
                     });
                 }
-                Kind::Signal if self.waiting.len() < WAITING => self.waiting.push_back(message),
-                Kind::Signal => self.n_lost += 1,
-                // An answer that came too late, or somebody who wants something of us.
+                Kind::Signal => self.keep(message),
+                // An answer that came too late, or another's question to us.
                 Kind::Return | Kind::Error | Kind::Call => {}
             }
+        }
+    }
+
+    fn keep(&mut self, signal: Message) {
+        let bytes = self.waiting_bytes + signal.n_bytes;
+        if self.waiting.len() < WAITING && bytes <= WAITING_BYTES {
+            self.waiting_bytes = bytes;
+            self.waiting.push_back(signal);
+        } else {
+            self.n_lost += 1;
         }
     }
 
@@ -252,14 +202,16 @@ impl Bus {
         let serial = self.last_serial;
         let bytes = call
             .encode(serial, self.has_bus)
-            .map_err(|what| self.nonsense(what))?;
+            .map_err(|what| self.malformed(what))?;
         self.write(&bytes)?;
         Ok(serial)
     }
 
     /// A signal that came before the last answer.
     pub(super) fn waiting_signal(&mut self) -> Option<Message> {
-        self.waiting.pop_front()
+        let signal = self.waiting.pop_front()?;
+        self.waiting_bytes -= signal.n_bytes;
+        Some(signal)
     }
 
     /// The next signal, if one comes in time.
@@ -278,11 +230,11 @@ impl Bus {
     fn receive(&mut self, until: Instant) -> Result<Option<Message>, BusError> {
         loop {
             if let Some(prefix) = self.partial.first_chunk::<PREFIX_BYTES>() {
-                let length = length(prefix).map_err(|what| self.nonsense(what))?;
+                let length = length(prefix).map_err(|what| self.malformed(what))?;
                 if self.partial.len() >= length {
                     let parsed = Message::parse(&self.partial[..length]);
                     self.partial.drain(..length);
-                    return parsed.map(Some).map_err(|what| self.nonsense(what));
+                    return parsed.map(Some).map_err(|what| self.malformed(what));
                 }
             }
             if !self.fill(until)? {
@@ -338,8 +290,9 @@ impl Bus {
         }
     }
 
-    pub(super) fn nonsense(&self, what: Nonsense) -> BusError {
-        BusError::Nonsense {
+    /// What is wrong with something that came over this connection.
+    pub(super) fn malformed(&self, what: Malformed) -> BusError {
+        BusError::Malformed {
             path: self.path.clone(),
             what,
         }

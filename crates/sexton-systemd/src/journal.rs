@@ -4,6 +4,8 @@
 //! value of a field, such as `_SYSTEMD_UNIT=a.service`, is one object that counts its entries
 //! and leads to them, so that a look costs as much as there are units, not entries.
 
+pub mod fuzzing;
+
 use std::io;
 
 use sexton_model::text::escape;
@@ -37,26 +39,31 @@ const ARRAYS_MAX: usize = 64;
 const PAYLOAD_BYTES_MAX: u64 = 300;
 
 /// Where bytes come from.
-pub(super) trait Bytes {
+pub trait Bytes {
     /// Exactly so many bytes from a place on.
     fn at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>>;
 }
 
 /// What the head of a file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) file_id: [u8; 16],
-    pub(super) n_entries: u64,
+pub struct Header {
+    /// Which file this is: a new one has another.
+    pub file_id: [u8; 16],
+    /// Entries of all units.
+    pub n_entries: u64,
     is_compact: bool,
     fields: (u64, u64),
 }
 
 /// All entries of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnitEntries {
-    pub(super) offset: u64,
-    pub(super) unit: String,
-    pub(super) n: u64,
+pub struct UnitEntries {
+    /// Where the object is that counts them.
+    pub offset: u64,
+    /// The name of the unit, escaped.
+    pub unit: String,
+    /// How many there are.
+    pub n: u64,
     next: u64,
     first: u64,
     array: u64,
@@ -64,9 +71,11 @@ pub(super) struct UnitEntries {
 
 /// When an entry was written: the boot, and microseconds of its `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Written {
-    pub(super) boot_id: [u8; 16],
-    pub(super) monotonic_us: u64,
+pub struct Written {
+    /// The boot.
+    pub boot_id: [u8; 16],
+    /// Microseconds of its `CLOCK_MONOTONIC`.
+    pub monotonic_us: u64,
 }
 
 fn malformed(what: &str) -> io::Error {
@@ -85,7 +94,8 @@ fn id(bytes: &[u8], at: usize) -> io::Result<[u8; 16]> {
 }
 
 impl Header {
-    pub(super) fn read(bytes: &dyn Bytes) -> io::Result<Self> {
+    /// Reads the head of a file.
+    pub fn read(bytes: &dyn Bytes) -> io::Result<Self> {
         let head = bytes.at(0, HEADER_BYTES)?;
         if !head.starts_with(SIGNATURE) {
             return Err(malformed("it is no file of a journal"));
@@ -100,7 +110,7 @@ impl Header {
     }
 
     /// The object of the field that names units; `None` before any unit wrote.
-    pub(super) fn field(&self, bytes: &dyn Bytes) -> io::Result<Option<u64>> {
+    pub fn field(&self, bytes: &dyn Bytes) -> io::Result<Option<u64>> {
         let (offset, size) = self.fields;
         if size > TABLE_BYTES_MAX {
             return Err(malformed("its table of fields is too large"));
@@ -126,7 +136,7 @@ impl Header {
     }
 
     /// The units of a field, the newest first, until one is known.
-    pub(super) fn units(
+    pub fn units(
         &self,
         bytes: &dyn Bytes,
         field: u64,
@@ -146,7 +156,7 @@ impl Header {
     }
 
     /// One unit, as it is now.
-    pub(super) fn unit(&self, bytes: &dyn Bytes, offset: u64) -> io::Result<UnitEntries> {
+    pub fn unit(&self, bytes: &dyn Bytes, offset: u64) -> io::Result<UnitEntries> {
         let payload = if self.is_compact { 72 } else { 64 };
         let head = object(bytes, offset, TYPE_DATA, 64)?;
         let len = number(&head, 8)?.saturating_sub(payload);
@@ -170,12 +180,12 @@ impl Header {
     }
 
     /// How many entries a unit has now: the cheapest look there is.
-    pub(super) fn n_of(bytes: &dyn Bytes, offset: u64) -> io::Result<u64> {
+    pub fn n_of(bytes: &dyn Bytes, offset: u64) -> io::Result<u64> {
         number(&bytes.at(offset.saturating_add(56), 8)?, 0)
     }
 
     /// When the last entries of a unit were written, at most so many, in their order.
-    pub(super) fn last(
+    pub fn last(
         &self,
         bytes: &dyn Bytes,
         unit: &UnitEntries,
