@@ -239,7 +239,7 @@ impl<'a> Watch<'a> {
                 self.relook = Some(due.max(soon));
             }
             Signal::Malformed(what) => {
-                let text = format!("a signal of systemd makes no sense: {what}");
+                let text = format!("cannot read a message of systemd: {what}");
                 self.teller.gap(Gap::new(NAME, Why::Malformed, text));
             }
         }

@@ -16,6 +16,13 @@ const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
 const MANAGER: &str = "org.freedesktop.systemd1.Manager";
 const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 
+/// Properties in a message that is larger are not read.
+///
+/// Each byte of an array becomes a value of 64 bytes while it is decoded: 16 MiB of them take
+/// 1 GiB, and any user can send them. All properties of a service with all its environment are
+/// some 100 KiB.
+const PROPERTIES_BYTES: usize = 1 << 20;
+
 /// What the bus is asked to send us. systemd's private socket sends all without asking.
 const MATCHES: [&str; 3] = [
     "type='signal',sender='org.freedesktop.systemd1',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',path_namespace='/org/freedesktop/systemd1/unit'",
@@ -82,7 +89,7 @@ pub enum Signal {
     },
     /// Unit files changed, or were read again.
     FilesChanged,
-    /// A signal that does not carry what it should.
+    /// A signal or an answer that does not carry what it should.
     Malformed(Malformed),
 }
 
@@ -91,6 +98,8 @@ pub struct Session {
     connection: Connection,
     /// systemd's own address on the bus: a signal that another sends us is not its.
     systemd: Option<String>,
+    /// What is wrong with an answer that was passed over, until it is told.
+    fault: Option<Malformed>,
 }
 
 impl Session {
@@ -98,6 +107,7 @@ impl Session {
         Self {
             connection,
             systemd: None,
+            fault: None,
         }
     }
 
@@ -124,7 +134,7 @@ impl Session {
     }
 
     /// All properties of one interface of a unit; `None` if it went away meanwhile, or is
-    /// not what its name says. The signals that now wait are older than the answer.
+    /// not what its name says, or has too many. The signals that now wait are older than the answer.
     pub fn properties(
         &mut self,
         unit: &str,
@@ -142,6 +152,11 @@ impl Session {
             Err(BusError::Answer { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
+        // One such unit is no reason to look at no other.
+        if let Err(what) = check_size(&answer) {
+            self.fault = Some(what);
+            return Ok(None);
+        }
         let borrowed = answer.body();
         let borrowed = borrowed.map_err(|what| self.connection.malformed(what))?;
         Ok(Some(properties(&borrowed)))
@@ -154,6 +169,9 @@ impl Session {
 
     /// The next signal that came before the last answer.
     pub fn waiting_signal(&mut self) -> Result<Option<Signal>, BusError> {
+        if let Some(what) = self.fault.take() {
+            return Ok(Some(Signal::Malformed(what)));
+        }
         while let Some(message) = self.connection.waiting_signal() {
             if let Some(signal) = self.read(&message)? {
                 return Ok(Some(signal));
@@ -204,6 +222,14 @@ impl Session {
     }
 }
 
+/// Whether the properties in a message may be read.
+fn check_size(message: &Message) -> Result<(), Malformed> {
+    match message.n_bytes <= PROPERTIES_BYTES {
+        true => Ok(()),
+        false => Err(Malformed::TooLarge(message.n_bytes as u64)),
+    }
+}
+
 /// The units of an answer to `ListUnits`.
 pub(super) fn listed(answer: &Message) -> Result<Vec<ListedUnit>, Malformed> {
     let rows: Vec<Row<'_>> = answer.body()?;
@@ -222,6 +248,7 @@ fn changed(message: &Message) -> Result<Option<Signal>, Malformed> {
     let Some(unit) = unit_of_path(&message.path) else {
         return Ok(None);
     };
+    check_size(message)?;
     let (interface, borrowed, _): Changed<'_> = message.body()?;
     Ok(Some(Signal::Changed {
         unit,

@@ -112,6 +112,11 @@ fn answer(call: &Message, serial: u32) -> Vec<u8> {
             let error = (4, Variant::from("org.freedesktop.DBus.Error.UnknownObject"));
             encode(3, [to(), vec![error]].concat(), &"it is gone")
         }
+        "GetAll" if call.path.ends_with("huge_2eservice") => encode(
+            2,
+            to(),
+            &HashMap::from([("Id", Variant::from(vec![7u8; 1 << 20]))]),
+        ),
         "GetAll" => [
             signal(
                 bus,
@@ -163,6 +168,11 @@ fn a_manager_is_asked_and_listened_to_over_a_bus() {
         .properties("gone.service", "x.y")
         .expect("an answer");
     assert_eq!(gone, None);
+    // Told, and the others go on.
+    let huge = session.properties("huge.service", "x.y");
+    assert_eq!(huge.expect("an answer"), None);
+    let told = session.waiting_signal().expect("a fault");
+    assert!(matches!(told, Some(Signal::Malformed(Malformed::TooLarge(n))) if n > 1 << 20));
     let properties = session.properties("a.service", "x.y").expect("an answer");
     let expected = Properties::from([("NRestarts".into(), Value::Number(7))]);
     assert_eq!(properties, Some(expected));
