@@ -2,9 +2,9 @@
 
 use anyhow::{Result, bail, ensure};
 use serde_json::Value;
+use sexton_model::glob::matches;
 
 use crate::outcome::{Outcome, ids};
-use crate::pattern::fits;
 use crate::scenario::{Expect, Fix, Scenario};
 
 /// From the start of `sexton diagnose`, cold, to its answer.
@@ -153,7 +153,7 @@ fn root(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
     match expect.root.as_str() {
         "" => ensure!(!is_cause, "{root} is blamed, and nobody is at fault"),
         wanted => ensure!(
-            is_cause && fits(wanted, root),
+            is_cause && matches(wanted, root),
             "{root:?} instead of {wanted}"
         ),
     }
@@ -164,12 +164,12 @@ fn chain(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
     let chain = machine.gravest(outcome);
     let mut rest = chain.iter();
     for wanted in &expect.chain {
-        let found = rest.any(|id| fits(wanted, id));
+        let found = rest.any(|id| matches(wanted, id));
         ensure!(found, "no {wanted} in its place in {}", chain.join(" -> "));
     }
     let roots = outcome.roots();
     for wanted in &expect.roots {
-        let found = roots.iter().any(|root| fits(wanted, root));
+        let found = roots.iter().any(|root| matches(wanted, root));
         ensure!(found, "no chain begins with {wanted}: {}", roots.join(", "));
     }
     Ok(())
@@ -180,8 +180,8 @@ fn others(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
         let mut patterns = expect.chain.iter().chain(&expect.roots).chain(&expect.also);
         SYMPTOMS.iter().any(|code| id.starts_with(code))
             || machine.is_of_others(id)
-            || fits(&expect.root, id)
-            || patterns.any(|pattern| fits(pattern, id))
+            || matches(&expect.root, id)
+            || patterns.any(|pattern| matches(pattern, id))
     };
     let findings = outcome.findings();
     let others: Vec<&str> = findings.into_iter().filter(|id| !known(id)).collect();
@@ -226,7 +226,7 @@ fn touched(fix: &Fix, outcome: &Outcome) -> Result<()> {
     let is_meant = |line: &&str| {
         let names = line.split(['/', ' ']);
         let mut units = names.map(|name| name.strip_suffix(".d").unwrap_or(name));
-        units.any(|unit| fix.touches.iter().any(|meant| fits(meant, unit)))
+        units.any(|unit| fix.touches.iter().any(|meant| matches(meant, unit)))
     };
     let others: Vec<&str> = touched.lines().filter(|line| !is_meant(line)).collect();
     ensure!(others.is_empty(), "{}", others.join(", "));
@@ -251,7 +251,7 @@ fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
     let again = outcome.json("verify.json")?;
     let still: Vec<&str> = ids(&again)
         .into_iter()
-        .filter(|id| fits(&expect.root, id))
+        .filter(|id| matches(&expect.root, id))
         .collect();
     ensure!(still.is_empty(), "it still says {}", still.join(", "));
     Ok(())

@@ -4,7 +4,6 @@
 pub mod checks;
 pub mod job;
 pub mod outcome;
-pub mod pattern;
 pub mod scenario;
 pub mod script;
 pub mod systemd;

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod fix;
 pub mod gap;
 pub mod gate;
+pub mod glob;
 pub mod moment;
 pub mod node;
 mod old;

@@ -4,7 +4,6 @@
 pub use crate::containers::fuzzing::container_api;
 pub use crate::cores::fuzzing::proc_stat;
 pub use crate::host::fuzzing::descriptions;
-pub use crate::journal::fuzzing::journal_file;
 pub use crate::klog::fuzzing::kernel_log_record;
 pub use crate::nics::fuzzing::{driver_statistics, interrupt_files};
 pub use crate::pressure::fuzzing::pressure_file;

@@ -6,9 +6,6 @@
 //! Blind to: what was written, units of users, journals that are forwarded and not kept.
 //! Overhead: `docs/overhead.md#journal`.
 
-mod file;
-pub(crate) mod fuzzing;
-
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,9 +18,9 @@ use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_systemd::journal::{Bytes, Header, UnitEntries, Written};
 
 use crate::{Sensor, SensorSpec};
-use file::{Bytes, Header, UnitEntries, Written};
 
 const NAME: &str = "journal";
 

@@ -15,9 +15,9 @@ use sexton_model::gap::{Gap, Why};
 use sexton_model::record::{Record, Sink};
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
-use sexton_units::lore::Lore;
-use sexton_units::start::Hindrance;
-use sexton_units::survey::{Offender, Survey, Surveyed};
+use sexton_systemd::signatures::Signatures;
+use sexton_systemd::survey::{Offender, Survey, Surveyed};
+use sexton_systemd::unit_file::start::Hindrance;
 
 use crate::{Sensor, SensorSpec};
 
@@ -61,26 +61,27 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     if !is_there(host) {
         return Err(Gap::new(NAME, Why::Unsupported, NO_SYSTEMD));
     }
-    let lore = Lore::built_in().map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?;
-    Ok(Box::new(UnitFiles { lore }))
+    let signatures =
+        Signatures::built_in().map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?;
+    Ok(Box::new(UnitFiles { signatures }))
 }
 
 struct UnitFiles {
-    lore: Lore,
+    signatures: Signatures,
 }
 
 impl Sensor for UnitFiles {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
-        tell(&Survey::take(host.root(), &self.lore, None), out);
+        tell(&Survey::take(host.root(), &self.signatures, None), out);
     }
 }
 
 /// Once and quickly, for who only asks whether units are of use: a shape that is given is not
 /// detected; who owns the files and what keeps units from starting is left out.
-pub fn of_use(host: &Host, lore: &Lore, shape: Option<&str>) -> Vec<Record> {
+pub fn of_use(host: &Host, signatures: &Signatures, shape: Option<&str>) -> Vec<Record> {
     let mut out = Sink::new(NAME, clock::now());
     if is_there(host) {
-        tell(&Survey::of_use(host.root(), lore, shape), &mut out);
+        tell(&Survey::of_use(host.root(), signatures, shape), &mut out);
     } else {
         let gap = Gap::new(NAME, Why::Unsupported, NO_SYSTEMD);
         out.gap(&Subject::node(), gap);

@@ -8,16 +8,13 @@
 //! on disk and not loaded.
 //! Overhead: `docs/overhead.md#units`.
 
-mod bus;
 pub(crate) mod fuzzing;
 mod ledger;
 mod line;
-mod message;
-mod property;
-mod session;
 mod survey;
 mod teller;
 mod users;
+mod watch;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,10 +25,10 @@ use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_systemd::bus::{BusError, Manager};
 
 use crate::{Sensor, SensorSpec};
-use bus::{Address, BusError};
-use line::{Line, Manager};
+use line::Line;
 use users::Users;
 
 pub use survey::survey;
@@ -88,18 +85,7 @@ impl Default for Places {
 impl Places {
     /// The manager of the node.
     fn system(&self) -> Manager {
-        let address = |(path, has_bus): (&PathBuf, bool)| Address {
-            path: path.clone(),
-            has_bus,
-            user: None,
-        };
-        Manager {
-            addresses: [(&self.bus, true), (&self.private, false)]
-                .map(address)
-                .into(),
-            within: self.within,
-            user: None,
-        }
+        Manager::of_node(self.bus.clone(), self.private.clone(), self.within)
     }
 }
 

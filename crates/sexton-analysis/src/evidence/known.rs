@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use sexton_model::glob;
 
 const FILE: &str = include_str!("../../../../signatures/askers.toml");
 
@@ -51,7 +52,8 @@ pub(crate) fn by_container(image: Option<&str>, name: Option<&str>) -> Option<&'
     let plain = image.map(plain_image);
     KNOWN.asker.iter().find(|known| {
         let has_image = plain.is_some_and(|image| known.images.iter().any(|own| own == image));
-        let has_name = name.is_some_and(|name| known.names.iter().any(|own| fits(own, name)));
+        let has_name =
+            name.is_some_and(|name| known.names.iter().any(|own| glob::matches(own, name)));
         has_image || (has_name && plain.is_none_or(|image| is_alike(image, known)))
     })
 }
@@ -62,13 +64,6 @@ fn is_alike(image: &str, known: &Known) -> bool {
     let own = stem(image);
     let is_own = |image: &String| stem(image).contains(&own) || own.contains(&stem(image));
     known.images.iter().any(is_own) || known.names.contains(&own)
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == pattern,
-    }
 }
 
 /// The name of an image without registry, tag and digest: `amazon/amazon-ecs-agent`.

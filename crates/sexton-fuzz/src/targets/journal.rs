@@ -1,6 +1,6 @@
 //! Files of systemd's journal.
 
-use sexton_sensors::fuzzing;
+use sexton_systemd::journal::fuzzing;
 
 use crate::Target;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use sexton_units::{glob, preset};
+use sexton_model::glob;
+use sexton_systemd::unit_file::preset;
 
 use crate::Target;
 

@@ -1,10 +1,10 @@
 //! Unit files: what they say, how often that restarts or starts something, and the head of
 //! the program that they name.
 
-use sexton_units::interpreter::{self, Headers};
-use sexton_units::restart::{Defaults, Restart};
-use sexton_units::settings::Settings;
-use sexton_units::{file, timer};
+use sexton_systemd::unit_file::interpreter::{self, Headers};
+use sexton_systemd::unit_file::restart::{Defaults, Restart};
+use sexton_systemd::unit_file::settings::Settings;
+use sexton_systemd::unit_file::{file, timer};
 
 use crate::Target;
 

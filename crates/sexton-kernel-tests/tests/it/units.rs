@@ -249,3 +249,55 @@ fn a_private_connection_that_breaks_off_is_made_again() {
     let units: Vec<_> = NO_BUS[..2].iter().chain(&KNOCKED).copied().collect();
     check_anew(&units, "test ! -e /run/dbus/system_bus_socket");
 }
+
+/// The system's own systemd listens where the manager of another user should.
+const IMPOSTOR: [(&str, &str); 2] = [
+    (
+        "impostor.socket",
+        "[Socket]\nListenStream=/run/user/1008/systemd/private\nService=impostor.service\n",
+    ),
+    (
+        "impostor.service",
+        "[Service]\nExecStart=/bin/sleep infinity\n",
+    ),
+];
+
+const JOB_OF_A_USER: &str = r#"
+useradd -u 1007 -m -s /bin/sh agent
+place=$(getent passwd agent | cut -d: -f6)/.config/systemd/user
+mkdir -p $place/default.target.wants
+printf '[Service]\nExecStart=/bin/sleep infinity\n' > $place/quiet.service
+printf '[Service]\nType=oneshot\nExecStart=/bin/true\n' > $place/byhand.service
+ln -s ../quiet.service $place/default.target.wants/
+systemctl start impostor.socket
+loginctl enable-linger agent
+./sensor-dump units 15 500 > records &
+for i in $(seq 100); do grep -q 'user@1007.service/quiet.service' records && break; sleep 0.1; done
+for i in 1 2 3; do
+    setpriv --reuid=1007 --regid=1007 --clear-groups env XDG_RUNTIME_DIR=/run/user/1007 \
+        systemctl --user start byhand.service
+    sleep 0.1
+done
+wait
+"#;
+
+#[test]
+#[ignore = "needs systemd: run cargo xtask test kernel"]
+fn the_manager_of_a_user_is_asked_and_nothing_else_in_its_place() {
+    require(Need::Systemd);
+    let limit = Duration::from_secs(60);
+    let systemd = Systemd::run(&IMPOSTOR, &[DUMP], JOB_OF_A_USER, limit).expect("a run");
+    let seen = Seen::by(&systemd);
+    let byhand = "user@1007.service/byhand.service";
+    assert_eq!(seen.starts(byhand), 3, "{:#?}", seen.0);
+    assert_eq!(seen.n("unit_stopped", byhand), 3);
+    let texts: Vec<&str> = seen
+        .gaps()
+        .iter()
+        .filter_map(|gap| gap["text"].as_str())
+        .collect();
+    assert!(!texts.is_empty());
+    for text in texts {
+        assert!(text.contains("not served by user 1008"), "{text}");
+    }
+}

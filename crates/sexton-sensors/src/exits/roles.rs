@@ -1,6 +1,7 @@
 //! What a process is to the node, by `signatures/processes.toml`.
 
 use serde::Deserialize;
+use sexton_model::glob;
 
 /// The known roles, which come with the program.
 const KNOWN: &str = include_str!("../../../../signatures/processes.toml");
@@ -65,28 +66,11 @@ impl Roles {
 impl Role {
     fn fits(&self, comm: &[u8], cgroup: &[u8]) -> bool {
         let any = |patterns: &[String], text: &[u8]| {
-            patterns.is_empty() || patterns.iter().any(|one| matches(one.as_bytes(), text))
+            let text = String::from_utf8_lossy(text);
+            patterns.is_empty() || patterns.iter().any(|one| glob::matches(one, &text))
         };
         any(&self.comm, comm) && any(&self.cgroup, cgroup)
     }
-}
-
-/// Whether a pattern with `*` for anything fits all of a text.
-fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let mut parts = pattern.split(|&b| b == b'*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else {
-        return false;
-    };
-    let mut parts: Vec<&[u8]> = parts.collect();
-    let Some(last) = parts.pop() else {
-        return rest.is_empty();
-    };
-    for part in parts {
-        let found = (0..=rest.len()).find(|&at| rest[at..].starts_with(part));
-        let Some(at) = found else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -130,26 +114,5 @@ mod tests {
             "[[role]]\nrole = 'x'\nsource = 'y'\ncomm = ['a']\nhits = []\nmisses = []\n",
             "without proof",
         );
-    }
-
-    fn check(pattern: &str, text: &str, expected: bool) {
-        assert_eq!(
-            matches(pattern.as_bytes(), text.as_bytes()),
-            expected,
-            "{pattern} on {text}"
-        );
-    }
-
-    #[test]
-    fn patterns() {
-        check("a", "a", true);
-        check("a", "ab", false);
-        check("a*", "ab", true);
-        check("*b", "ab", true);
-        check("*b", "ba", false);
-        check("a*c*e", "abcde", true);
-        check("a*a", "a", false);
-        check("*", "", true);
-        check("", "", true);
     }
 }

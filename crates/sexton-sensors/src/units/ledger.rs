@@ -12,8 +12,9 @@ use std::collections::HashMap;
 
 use sexton_model::fact::unit::UnitStopped;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_systemd::bus::Value;
+pub(super) use sexton_systemd::bus::{ListedUnit as Row, Properties as Values};
 
-use super::property::Value;
 use entry::Entry;
 pub(super) use happening::Happening;
 pub(super) use settings::has_settings;
@@ -23,9 +24,6 @@ const REMEMBERED: usize = 20_000;
 
 /// The interface that all units have.
 pub(super) const UNIT: &str = "org.freedesktop.systemd1.Unit";
-
-/// Properties of one interface of one unit.
-pub(super) type Values = HashMap<String, Value>;
 
 /// Something to be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,15 +38,6 @@ pub(super) enum Note {
     Starts { unit: Subject, n: u64 },
     /// systemd's own count.
     Restarts { unit: Subject, n: u64 },
-}
-
-/// One row of a listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) name: String,
-    pub(super) load: String,
-    pub(super) active: String,
-    pub(super) sub: String,
 }
 
 /// All units.

@@ -11,46 +11,16 @@ use sexton_model::fact::unit as fact;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
+use sexton_systemd::bus::{BusError, Manager};
 
-use super::bus::{Address, Bus, BusError};
 use super::ledger::{Ledger, Note};
-use super::session::Session;
 use super::teller::{News, Teller};
+use super::watch::Watch;
 use super::{NAME, gap_of};
 
 /// After a failure we wait so long, and twice as long after each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
-/// A systemd that can be asked: the node's, or that of a user.
-#[derive(Debug, Clone)]
-pub(super) struct Manager {
-    /// Where, the first that answers.
-    pub(super) addresses: Vec<Address>,
-    /// The longest wait for any answer.
-    pub(super) within: Duration,
-    /// Whose it is, unless it is the node's.
-    pub(super) user: Option<u32>,
-}
-
-impl Manager {
-    /// Connects to the first that answers. The errors are of those before it.
-    pub(super) fn connect(&self) -> (Option<Bus>, Vec<BusError>) {
-        let mut errors = Vec::new();
-        for address in &self.addresses {
-            match Bus::connect(address, self.within) {
-                Ok(bus) => return (Some(bus), errors),
-                Err(error) => errors.push(error),
-            }
-        }
-        (None, errors)
-    }
-
-    /// The manager of a user ends when the user has left, and then nothing is hidden.
-    fn has_ended(&self, error: &BusError) -> bool {
-        self.user.is_some() && error.is_end()
-    }
-}
 
 /// The way to one manager.
 #[derive(Debug)]
@@ -127,23 +97,23 @@ impl Drop for Line {
 
 /// Talks to a manager, again and again, until the line is dropped or the manager is gone.
 fn talk(manager: &Manager, teller: &Teller) {
-    let mut ledger = Ledger::new(clock::monotonic_ns(), manager.user);
+    let mut ledger = Ledger::new(clock::monotonic_ns(), manager.user());
     let mut wait = FIRST_WAIT;
     while !teller.is_over() {
         let began = Instant::now();
-        let (bus, errors) = manager.connect();
-        if bus.is_none() && errors.iter().all(|error| manager.has_ended(error)) {
+        let (session, errors) = manager.connect();
+        if session.is_none() && errors.iter().all(|error| manager.has_ended(error)) {
             return;
         }
         for error in &errors {
             // A bus that is not there is no loss while systemd itself answers.
-            let is_absent = matches!(error, BusError::Connect { .. }) && bus.is_some();
+            let is_absent = matches!(error, BusError::Connect { .. }) && session.is_some();
             if !is_absent {
                 teller.gap(gap_of(error));
             }
         }
-        if let Some(bus) = bus {
-            let done = Session::begin(bus, &mut ledger, teller).and_then(|mut it| it.work());
+        if let Some(session) = session {
+            let done = Watch::begin(session, &mut ledger, teller).and_then(|mut it| it.work());
             match done {
                 Err(error) if !manager.has_ended(&error) => teller.gap(gap_of(&error)),
                 _ => {}

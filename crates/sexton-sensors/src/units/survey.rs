@@ -6,11 +6,8 @@ use std::time::{Duration, Instant};
 use sexton_host::{Host, clock};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::gate::UnitSurvey;
+use sexton_systemd::bus::{BusError, Session, Value};
 
-use super::bus::{Bus, BusError};
-use super::message::{Call, Properties};
-use super::property::{Value, path_of_unit, unit_name};
-use super::session::{ListedUnit, PROPERTIES, SYSTEMD, manager};
 use super::{NAME, Places, gap_of, is_booted};
 
 const SERVICE: &str = "org.freedesktop.systemd1.Service";
@@ -27,14 +24,14 @@ pub fn survey(host: &Host, places: &Places) -> Result<UnitSurvey, Gap> {
             _ => Err(gap),
         };
     }
-    let (bus, errors) = places.system().connect();
-    let Some(mut bus) = bus else {
+    let (session, errors) = places.system().connect();
+    let Some(mut session) = session else {
         return Err(errors.first().map_or_else(
             || Gap::new(NAME, Why::Bug, "there is no place to ask"),
             gap_of,
         ));
     };
-    look(&mut bus).map_err(|error| gap_of(&error))
+    look(&mut session).map_err(|error| gap_of(&error))
 }
 
 /// Whether systemd is the first process; `None` when that cannot be told.
@@ -43,25 +40,21 @@ fn first_process_is_systemd(host: &Host) -> Option<bool> {
     Some(comm.trim() == "systemd")
 }
 
-fn look(bus: &mut Bus) -> Result<UnitSurvey, BusError> {
-    let answer = bus.ask(manager("ListUnits"))?;
-    let listed: Vec<ListedUnit<'_>> = answer.body().map_err(|what| bus.nonsense(what))?;
+fn look(session: &mut Session) -> Result<UnitSurvey, BusError> {
+    let listed = session.list_units()?;
     let mut survey = UnitSurvey {
         n_units: listed.len() as u64,
         uptime_seconds: clock::now().as_ns() / 1_000_000_000,
         ..UnitSurvey::default()
     };
     let mut services = Vec::new();
-    for (name, _, _, active, sub, ..) in &listed {
-        let Some(name) = unit_name(name.as_bytes()) else {
-            continue;
-        };
-        if *active == "failed" {
-            survey.failed.push(name.clone());
+    for unit in listed {
+        if unit.active == "failed" {
+            survey.failed.push(unit.name.clone());
         }
         // A service that is down is not in a loop; one that waits to be restarted is not down.
-        if name.ends_with(".service") && *active != "inactive" {
-            services.push((suspicion(sub), name));
+        if unit.name.ends_with(".service") && unit.active != "inactive" {
+            services.push((suspicion(&unit.sub), unit.name));
         }
     }
     services.sort();
@@ -69,7 +62,7 @@ fn look(bus: &mut Bus) -> Result<UnitSurvey, BusError> {
     for (_, name) in services {
         if Instant::now() >= until {
             survey.n_unasked += 1;
-        } else if let Some(n) = restarts(bus, &name)? {
+        } else if let Some(n) = restarts(session, &name)? {
             survey.restarts.push((name, n));
         }
     }
@@ -88,23 +81,9 @@ fn suspicion(sub: &str) -> u8 {
 }
 
 /// systemd's own count; `None` when the unit went away meanwhile, or has none.
-fn restarts(bus: &mut Bus, name: &str) -> Result<Option<u64>, BusError> {
-    let path = path_of_unit(name);
-    let answer = bus.ask(Call {
-        destination: SYSTEMD,
-        path: &path,
-        interface: PROPERTIES,
-        member: "GetAll",
-        text: Some(SERVICE),
-    });
-    // Nobody listens to signals here.
-    while bus.waiting_signal().is_some() {}
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(BusError::Answer { .. }) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let properties: Properties<'_> = answer.body().map_err(|what| bus.nonsense(what))?;
-    let n = properties.get("NRestarts");
-    Ok(n.and_then(|variant| Value::of(variant).number()))
+fn restarts(session: &mut Session, name: &str) -> Result<Option<u64>, BusError> {
+    let properties = session.properties(name, SERVICE)?;
+    // Nothing here listens to signals.
+    while session.waiting_signal()?.is_some() {}
+    Ok(properties.and_then(|properties| properties.get("NRestarts").and_then(Value::number)))
 }

@@ -13,6 +13,9 @@ use super::*;
 
 const WITHIN: Duration = Duration::from_millis(300);
 
+/// A handshake that is agreed to, with the id of a bus.
+const OK: &[u8] = b"OK 0123456789abcdef0123456789abcdef\r\n";
+
 /// A socket whose every visitor is served so, and never let go.
 fn serve(tree: &TempTree, name: &str, greet: fn(&mut UnixStream)) -> PathBuf {
     let path = tree.path().join(name);
@@ -80,7 +83,7 @@ fn a_bus_that_greets_and_then_falls_silent_is_an_overrun() {
     let greet = |visitor: &mut UnixStream| {
         let mut said = [0; 64];
         assert!(visitor.read(&mut said).expect("a greeting") > 0);
-        visitor.write_all(b"OK 1234\r\n").expect("an answer");
+        visitor.write_all(OK).expect("an answer");
     };
     let bus = serve(&tree, "bus", greet);
     let (records, _) = watch(bus, tree.path().join("none"));
@@ -93,7 +96,7 @@ fn a_bus_that_speaks_nonsense_is_malformed() {
     let greet = |visitor: &mut UnixStream| {
         let mut said = [0; 64];
         assert!(visitor.read(&mut said).expect("a greeting") > 0);
-        visitor.write_all(b"OK 1234\r\n").expect("an answer");
+        visitor.write_all(OK).expect("an answer");
         visitor.write_all(&[0xff; 64]).expect("noise");
     };
     let bus = serve(&tree, "bus", greet);

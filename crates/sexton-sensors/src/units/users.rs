@@ -8,10 +8,10 @@ use sexton_host::{Host, HostError};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
+use sexton_systemd::bus::{Manager, users};
 
 use super::NAME;
-use super::bus::Address;
-use super::line::{Line, Manager};
+use super::line::Line;
 
 /// Each is a thread and a connection; a node for many people has no more that crash.
 const MOST: usize = 64;
@@ -50,7 +50,15 @@ impl Users {
             .for_each(|line| line.pass_on(sensor, out));
         self.lines.retain(|user, _| !over.contains(user));
         let (mut n_more, mut gaps) = (0, Vec::new());
-        for (user, socket) in self.sockets(host, &mut gaps) {
+        for socket in users::sockets(host, &self.folder) {
+            let user = socket.user;
+            let path = match socket.path {
+                Ok(path) => path,
+                Err(error) => {
+                    gaps.push(unseen(user, &error));
+                    continue;
+                }
+            };
             if self.lines.contains_key(&user) {
                 continue;
             }
@@ -58,16 +66,7 @@ impl Users {
                 n_more += 1;
                 continue;
             }
-            let address = Address {
-                path: socket,
-                has_bus: false,
-                user: Some(user),
-            };
-            let manager = Manager {
-                addresses: vec![address],
-                within: self.within,
-                user: Some(user),
-            };
+            let manager = Manager::of_user(user, path, self.within);
             self.lines.insert(user, Line::watch(manager));
         }
         if n_more > 0 {
@@ -79,26 +78,6 @@ impl Users {
                 out.gap(sensor, gap);
             }
         }
-    }
-
-    /// The sockets of all managers that there are.
-    fn sockets(&self, host: &Host, gaps: &mut Vec<Gap>) -> Vec<(u32, PathBuf)> {
-        let mut sockets = Vec::new();
-        for entry in host.list(&self.folder).unwrap_or_default() {
-            let name = entry.name.to_string_lossy().into_owned();
-            let Ok(user) = name.parse() else {
-                continue;
-            };
-            let folder = self.folder.join(name).join("systemd");
-            match host.list(&folder) {
-                Ok(entries) if entries.iter().any(|entry| entry.name == "private") => {
-                    sockets.push((user, folder.join("private")));
-                }
-                Err(error) if !error.is_absent() => gaps.push(unseen(user, &error)),
-                Ok(_) | Err(_) => {}
-            }
-        }
-        sockets
     }
 }
 

@@ -22,7 +22,7 @@ use sexton_model::timeline::Records;
 use sexton_report::check as report;
 use sexton_sensors::units::Places;
 use sexton_sensors::{SENSORS, memcg, unit_files, units};
-use sexton_units::lore::Lore;
+use sexton_systemd::signatures::Signatures;
 
 use crate::cli::{CheckArgs, CheckFormat};
 use crate::exit::Exit;
@@ -51,7 +51,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 pub fn run(args: &CheckArgs) -> Result<Exit> {
     let mut policy = policy::read(args.policy.as_deref())?.gate;
     policy.shape = args.shape.clone().or(policy.shape);
-    let lore = lore(policy.shape.as_deref())?;
+    let signatures = signatures(policy.shape.as_deref())?;
     for name in &args.only {
         if gate::limits().all(|limit| limit.name != name) {
             let known: Vec<&str> = gate::limits().map(|limit| limit.name).collect();
@@ -59,7 +59,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit> {
         }
     }
     let host = Arc::new(Host::live()?);
-    let checks = look(&host, lore, &policy, &args.only);
+    let checks = look(&host, signatures, &policy, &args.only);
     if checks.is_empty() {
         bail!("the policy leaves no check to make");
     }
@@ -122,16 +122,21 @@ fn replace(file: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// What is known of units and shapes, of which one must be the one that is given.
-fn lore(shape: Option<&str>) -> Result<Lore> {
-    let lore = Lore::built_in()?;
-    if let Some(name) = shape.filter(|name| lore.shape(name).is_none()) {
-        let known: Vec<&str> = lore.shapes.iter().map(|shape| &*shape.name).collect();
+fn signatures(shape: Option<&str>) -> Result<Signatures> {
+    let signatures = Signatures::built_in()?;
+    if let Some(name) = shape.filter(|name| signatures.shape(name).is_none()) {
+        let known: Vec<&str> = signatures.shapes.iter().map(|shape| &*shape.name).collect();
         bail!("no shape is called {name}; there are {}", known.join(", "));
     }
-    Ok(lore)
+    Ok(signatures)
 }
 
-fn look(host: &Arc<Host>, lore: Lore, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
+fn look(
+    host: &Arc<Host>,
+    signatures: Signatures,
+    policy: &GatePolicy,
+    only: &[String],
+) -> Vec<Check> {
     let is_wanted = |check: &str| {
         !policy.is_skipped(check) && (only.is_empty() || only.iter().any(|name| name == check))
     };
@@ -146,7 +151,7 @@ fn look(host: &Arc<Host>, lore: Lore, policy: &GatePolicy, only: &[String]) -> V
                 units::survey(host, &places)
             })
         });
-        let files = is_wanted("unwanted_units").then(|| UnitFiles::read(host, lore, policy));
+        let files = is_wanted("unwanted_units").then(|| UnitFiles::read(host, signatures, policy));
         let mut records = ask_sensors(host, is_wanted);
         let memory = memcg::tally(host, |total| gate::enough_live(total, policy));
         let units = units.map(|units| units.join().unwrap_or_else(|_| Err(panicked())));
@@ -175,12 +180,12 @@ struct UnitFiles {
 }
 
 impl UnitFiles {
-    fn read(host: &Arc<Host>, lore: Lore, policy: &GatePolicy) -> Self {
+    fn read(host: &Arc<Host>, signatures: Signatures, policy: &GatePolicy) -> Self {
         let (tell, told) = mpsc::channel();
         let (host, shape) = (Arc::clone(host), policy.shape.clone());
         // Not waited for: it ends with the process. Nobody listens any more if it is late.
         thread::spawn(move || {
-            let records = unit_files::of_use(&host, &lore, shape.as_deref());
+            let records = unit_files::of_use(&host, &signatures, shape.as_deref());
             tell.send(records).ok();
         });
         Self {

@@ -3,10 +3,10 @@
 use sexton_model::fact::unit::{StartedBy, UnitSeen, UnitStarted, UnitStopped};
 use sexton_model::subject::Subject;
 use sexton_model::text::escape;
+use sexton_systemd::bus::Value;
 
 use super::settings;
 use super::{Happening, Note, Values};
-use crate::units::property::Value;
 
 const NS_PER_US: u64 = 1_000;
 

@@ -4,7 +4,7 @@ use sexton_model::fact::unit::{Setting, Span, UnitSeen};
 use sexton_model::payload::{Payload, Structure, stored};
 
 use super::Values;
-use crate::units::property::Value;
+use sexton_systemd::bus::Value;
 
 /// What systemd writes for "no limit".
 const INFINITY: u64 = u64::MAX;

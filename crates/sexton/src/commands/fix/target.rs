@@ -9,8 +9,8 @@ use sexton_model::census::Census;
 use sexton_model::fix::Advice;
 use sexton_model::text::unescape;
 use sexton_remedy::{Aim, Container, How, Risk, Source, Unit};
-use sexton_units::lore::{self, Lore};
-use sexton_units::survey::Survey;
+use sexton_systemd::signatures::{self, Signatures};
+use sexton_systemd::survey::Survey;
 
 use super::diagnosis::Diagnosis;
 use crate::cli::fix::{self, FixArgs};
@@ -139,11 +139,11 @@ struct Risks(Vec<(String, Risk)>);
 impl Risks {
     /// Asks the signatures about the units of this root.
     fn survey() -> Result<Self> {
-        let survey = Survey::take(&LiveRoot, &Lore::built_in()?, None);
+        let survey = Survey::take(&LiveRoot, &Signatures::built_in()?, None);
         let known = survey.units.into_iter().filter_map(|unit| {
             let offender = unit.offender.filter(|offender| offender.veto.is_none())?;
             let risk = match offender.risk {
-                lore::Risk::Low => Risk::Low,
+                signatures::Risk::Low => Risk::Low,
                 _ => Risk::Higher,
             };
             Some((unit.unit.name, risk))

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use anyhow::{Context, Result};
 use sexton_model::audit::{Audit, UnitVerdict};
 use sexton_report::audit as report;
-use sexton_units::Edge;
+use sexton_systemd::unit_file::Edge;
 
 use super::judged::{Judged, judge};
 use crate::cli::{AuditArgs, Format};

@@ -14,8 +14,8 @@ use sexton_model::finding::Finding;
 use sexton_model::record::Sink;
 use sexton_model::timeline::Records;
 use sexton_sensors::unit_files;
-use sexton_units::lore::Lore;
-use sexton_units::survey::{Survey, Surveyed};
+use sexton_systemd::signatures::Signatures;
+use sexton_systemd::survey::{Survey, Surveyed};
 
 use crate::cli::SourceArgs;
 
@@ -35,9 +35,9 @@ pub(super) fn judge(args: &SourceArgs) -> Result<Judged> {
 
 /// The same, from its parts.
 pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) -> Result<Judged> {
-    let lore = lore(files)?;
-    if let Some(name) = shape.filter(|name| lore.shape(name).is_none()) {
-        let known: Vec<&str> = lore
+    let signatures = signatures(files)?;
+    if let Some(name) = shape.filter(|name| signatures.shape(name).is_none()) {
+        let known: Vec<&str> = signatures
             .shapes
             .iter()
             .map(|shape| shape.name.as_str())
@@ -45,7 +45,7 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
         bail!("no shape is called {name}; there are {}", known.join(", "));
     }
     let image = sexton_image::open(source)?;
-    let survey = Survey::take(image.root.as_ref(), &lore, shape);
+    let survey = Survey::take(image.root.as_ref(), &signatures, shape);
     let mut sink = Sink::new("unit_files", clock::now());
     unit_files::tell(&survey, &mut sink);
     let records = Records::new(sink.into_records());
@@ -86,14 +86,14 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
     Ok(Judged { survey, audit })
 }
 
-fn lore(files: &[PathBuf]) -> Result<Lore> {
-    let mut lore = Lore::built_in()?;
+fn signatures(files: &[PathBuf]) -> Result<Signatures> {
+    let mut signatures = Signatures::built_in()?;
     for file in files {
         let text =
             fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        lore.add_file(file, &text)?;
+        signatures.add_file(file, &text)?;
     }
-    Ok(lore)
+    Ok(signatures)
 }
 
 /// Of a loop without end, or else of timers.
@@ -123,7 +123,10 @@ fn row(
     AuditUnit {
         name: name.clone(),
         state: unit.unit.state.name(),
-        preset: unit.unit.preset.map(sexton_units::preset::Preset::name),
+        preset: unit
+            .unit
+            .preset
+            .map(sexton_systemd::unit_file::preset::Preset::name),
         package: unit.package.clone(),
         file: unit.unit.file.display().to_string(),
         reached_by: unit.reached_by.clone(),

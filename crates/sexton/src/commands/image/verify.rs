@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use sexton_model::audit::{Audit, AuditUnit, UnitVerdict};
+use sexton_model::glob;
 use sexton_report::audit::{self as report, GateUnit};
-use sexton_units::glob;
 
 use super::img001_policy::CODE;
 use super::judged::judge_as;

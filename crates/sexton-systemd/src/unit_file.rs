@@ -1,0 +1,33 @@
+//! Units as systemd reads them from files.
+//!
+//! - `state`: search paths, links, masks, aliases: what `systemctl list-unit-files` says;
+//! - `preset`: what the vendor wanted;
+//! - `settings`, `restart`, `timer`, `start`: what a unit is set to do, how often, and
+//!   whether it can;
+//! - `set`: all units of a root, and `graph`: what would start each.
+
+pub mod file;
+pub mod interpreter;
+pub mod name;
+pub mod preset;
+pub mod restart;
+pub mod settings;
+pub mod span;
+pub mod start;
+pub mod state;
+pub mod timer;
+
+pub(crate) mod condition;
+mod folder;
+mod graph;
+mod os;
+mod set;
+mod sysv;
+mod tree;
+mod udev;
+
+pub use folder::Want;
+pub use graph::{Edge, Graph};
+pub use os::Os;
+pub use set::{Unit, UnitSet};
+pub use tree::Tree;

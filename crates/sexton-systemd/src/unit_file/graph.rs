@@ -1,0 +1,162 @@
+//! What starts what, from `default.target` on.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::path::PathBuf;
+
+use crate::unit_file::name;
+use crate::unit_file::set::{Unit, UnitSet};
+use crate::unit_file::state::State;
+
+/// Where a boot begins.
+const START: &str = "default.target";
+
+/// One thing that starts another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The unit that starts it; for what comes from outside, what that is.
+    pub from: String,
+    /// The unit that is started.
+    pub to: String,
+    /// `wants`, `requires`, `socket`, `timer`, `path`, `D-Bus`, `udev`.
+    pub how: &'static str,
+    /// The link or file that says so.
+    pub file: PathBuf,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Graph {
+    edges: Vec<Edge>,
+    /// Indexes of edges by what they start.
+    into: HashMap<String, Vec<usize>>,
+    /// The edge by which each unit is reached first from the start.
+    reached: BTreeMap<String, Option<usize>>,
+}
+
+impl Graph {
+    /// Of all units.
+    pub fn of(set: &UnitSet) -> Self {
+        let mut graph = Self::default();
+        for unit in set.iter().filter(|unit| unit.state != State::Alias) {
+            graph.add_settings(set, unit);
+        }
+        for want in &set.wants {
+            let by = set.find(&want.by).map_or(&want.by, |unit| &unit.own_name);
+            graph.add(set, by, &want.unit, want.how, want.link.clone());
+        }
+        for trigger in &set.triggers {
+            let how = if trigger.by.starts_with("D-Bus") {
+                "D-Bus"
+            } else {
+                "udev"
+            };
+            graph.add(set, &trigger.by, &trigger.unit, how, trigger.file.clone());
+        }
+        graph.walk(set);
+        graph
+    }
+
+    fn add_settings(&mut self, set: &UnitSet, unit: &Unit) {
+        let settings = &unit.settings;
+        let keys = [
+            ("Wants", "wants"),
+            ("Requires", "requires"),
+            ("BindsTo", "requires"),
+            ("Upholds", "upholds"),
+            ("Requisite", "needs"),
+        ];
+        for (key, how) in keys.iter().filter(|(_, how)| *how != "needs") {
+            for to in settings.words("Unit", key) {
+                self.add(set, &unit.name, &to, how, unit.file.clone());
+            }
+        }
+        let stem = name::stem(&unit.name);
+        let (how, section, key) = match name::sort(&unit.name) {
+            "socket" => ("socket", "Socket", "Service"),
+            "timer" => ("timer", "Timer", "Unit"),
+            "path" => ("path", "Path", "Unit"),
+            _ => return,
+        };
+        let accepts = how == "socket" && settings.is_true("Socket", "Accept");
+        let to = match settings.last(section, key) {
+            Some(named) => named.to_owned(),
+            None if accepts => format!("{stem}@.service"),
+            None => format!("{stem}.service"),
+        };
+        self.add(set, &unit.name, &to, how, unit.file.clone());
+    }
+
+    fn add(&mut self, set: &UnitSet, from: &str, to: &str, how: &'static str, file: PathBuf) {
+        // By its own name, so that aliases are no dead ends; an instance keeps its name.
+        let to = match set.find(to) {
+            Some(unit) if name::template(to).as_deref() != Some(unit.name.as_str()) => {
+                &unit.own_name
+            }
+            _ => to,
+        };
+        self.into
+            .entry(to.to_owned())
+            .or_default()
+            .push(self.edges.len());
+        self.edges.push(Edge {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            how,
+            file,
+        });
+    }
+
+    fn walk(&mut self, set: &UnitSet) {
+        let mut out: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (n, edge) in self.edges.iter().enumerate() {
+            out.entry(&edge.from).or_default().push(n);
+        }
+        let start = set
+            .find(START)
+            .map_or(START, |unit| unit.own_name.as_str())
+            .to_owned();
+        let mut reached = BTreeMap::from([(start.clone(), None)]);
+        let mut queue = VecDeque::from([start]);
+        while let Some(name) = queue.pop_front() {
+            if set.find(&name).is_none_or(|unit| unit.state.is_masked()) {
+                continue;
+            }
+            for &n in out.get(name.as_str()).map_or(&[][..], Vec::as_slice) {
+                let to = &self.edges[n].to;
+                if !reached.contains_key(to) {
+                    reached.insert(to.clone(), Some(n));
+                    queue.push_back(to.clone());
+                }
+            }
+        }
+        self.reached = reached;
+    }
+
+    /// Whether a boot starts the unit, or a socket, timer or path that a boot starts may.
+    pub fn is_reached(&self, unit: &str) -> bool {
+        self.reached.contains_key(unit)
+    }
+
+    /// The shortest way from the start to a unit: the first edge begins at `default.target`.
+    pub fn way(&self, unit: &str) -> Vec<&Edge> {
+        let mut way = Vec::new();
+        let mut seen = HashSet::new();
+        let mut here = unit;
+        while let Some(Some(n)) = self.reached.get(here) {
+            if !seen.insert(here) {
+                break;
+            }
+            let edge = &self.edges[*n];
+            way.push(edge);
+            here = &edge.from;
+        }
+        way.reverse();
+        way
+    }
+
+    /// Everything that starts a unit directly, reached or not.
+    pub fn starters(&self, unit: &str) -> Vec<&Edge> {
+        let edges = self.into.get(unit).map_or(&[][..], Vec::as_slice);
+        edges.iter().map(|&n| &self.edges[n]).collect()
+    }
+}
