@@ -12,6 +12,7 @@ mod targets {
     pub(crate) mod bundle_json;
     pub(crate) mod cgroup_path;
     pub(crate) mod container_api;
+    pub(crate) mod container_messages;
     pub(crate) mod dbus;
     pub(crate) mod elf;
     pub(crate) mod ethtool;
@@ -35,9 +36,9 @@ mod targets {
 }
 
 use targets::{
-    bundle_json, cgroup_path, container_api, dbus, elf, ethtool, folded, image, journal, klog,
-    mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset, proc_files,
-    runtime_state, segment, tar_layer, unit_file, wal,
+    bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
+    journal, klog, mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset,
+    proc_files, runtime_state, segment, tar_layer, unit_file, wal,
 };
 
 /// One parser.
@@ -54,6 +55,7 @@ pub static TARGETS: &[Target] = &[
     bundle_json::TARGET,
     cgroup_path::TARGET,
     container_api::TARGET,
+    container_messages::TARGET,
     dbus::TARGET,
     elf::TARGET,
     ethtool::TARGET,

@@ -2,26 +2,16 @@
 //!
 //! Source: the Docker API of Docker and Podman, containerd's own services, and CRI of
 //! CRI-O, each on its own socket: what happened in the last ten minutes as far as it was
-//! kept, the list of containers, then events as they come. A thread follows each
-//! daemon; a poll only takes what the threads heard, so a stuck daemon stops nothing.
+//! kept, the list of containers, then events as they come. `sexton-runtimes` follows all
+//! daemons on one thread of its own; a poll only takes what it heard, so a stuck daemon
+//! stops nothing.
 //! A daemon that is not running is not asked: on a socket of systemd, that would start it.
 //! Blind to: daemons on other sockets; what a runtime forgets: Docker keeps 256 events,
 //! and none over a restart, containerd keeps none at all. There the births of cgroups
 //! tell lifetimes, without exit codes.
 //! Overhead: `docs/overhead.md#containers`.
 
-mod api;
-mod client;
-mod containerd;
-mod cri;
-mod docker;
 pub(crate) mod fuzzing;
-mod grpc;
-mod hpack;
-mod http;
-mod http2;
-mod runtimes;
-mod session;
 #[cfg(test)]
 mod tests;
 mod tracker;
@@ -36,11 +26,9 @@ use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_runtimes::{Daemon, Next, OVERLAP_NS, Pace, Reactor, Runtime, Session, Told, Trouble};
 
 use crate::{Sensor, SensorSpec};
-use client::Trouble;
-use runtimes::{Daemon, Runtime};
-use session::{Next, OVERLAP_NS, Pace, Session, Told};
 use tracker::{Churn, Now, Tracker};
 
 pub(crate) const NAME: &str = "containers";
@@ -57,7 +45,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     ],
     every: Duration::from_secs(5),
     deadline: Duration::from_secs(2),
-    examine: runtimes::examine,
+    examine: sexton_runtimes::examine,
     open,
 };
 
@@ -86,6 +74,7 @@ struct Containers {
     pace: Pace,
     wall_ns: fn() -> u64,
     opened_wall_ns: u64,
+    reactor: Reactor,
     places: Vec<Place>,
     /// When sockets are looked for again.
     next_look: Moment,
@@ -126,7 +115,9 @@ impl Sensor for Containers {
             self.look(host, out);
         }
         for place in &mut self.places {
-            place.follow(host, self.pace, self.opened_wall_ns, now, out);
+            if let Some(since) = place.follow(host, self.opened_wall_ns, now, out) {
+                place.begin(&mut self.reactor, self.pace, since, now, out);
+            }
             place.drain(self.pace, now, out);
         }
         if self.places.iter().any(|place| place.is_listed) {
@@ -143,6 +134,7 @@ impl Containers {
             pace,
             wall_ns,
             opened_wall_ns: wall_ns(),
+            reactor: Reactor::default(),
             places: Vec::new(),
             next_look: Moment::default(),
             told_images: BTreeSet::new(),
@@ -151,7 +143,7 @@ impl Containers {
 
     /// Looks for sockets that were not there before.
     fn look(&mut self, host: &Host, out: &mut Sink) {
-        for (runtime, socket) in runtimes::sockets(host) {
+        for (runtime, socket) in sexton_runtimes::sockets(host) {
             match socket {
                 Ok(socket) if self.places.iter().all(|place| place.socket != socket) => {
                     let place = Place::new(runtime, socket, self.opened_wall_ns);
@@ -205,28 +197,33 @@ impl Place {
         }
     }
 
-    /// Sees to it that there is a session, if there is a daemon to have it with.
-    fn follow(&mut self, host: &Host, pace: Pace, opened_ns: u64, now: Now, out: &mut Sink) {
+    /// Since when a new session is to tell, if one is due and there is a daemon to have it with.
+    fn follow(&mut self, host: &Host, opened_ns: u64, now: Now, out: &mut Sink) -> Option<u64> {
         if self.session.is_some() || now.at < self.next_try {
-            return;
+            return None;
         }
-        match runtimes::daemon(host, self.runtime) {
-            Daemon::Runs => {
-                let since = match self.tracker.last_wall_ns() {
-                    0 => opened_ns.saturating_sub(LOOK_BACK_NS),
-                    // The clock may have been set back since.
-                    last => last.min(now.wall_ns).saturating_sub(OVERLAP_NS),
-                };
-                let socket = self.socket.clone();
-                let speaks = self.runtime.speaks;
-                let session = Session::begin(speaks, socket, since, now.wall_ns, pace);
-                self.session = Some(session);
-                self.is_late = false;
-            }
+        match sexton_runtimes::daemon(host, self.runtime) {
+            Daemon::Runs => Some(match self.tracker.last_wall_ns() {
+                0 => opened_ns.saturating_sub(LOOK_BACK_NS),
+                // The clock may have been set back since.
+                last => last.min(now.wall_ns).saturating_sub(OVERLAP_NS),
+            }),
             Daemon::Rests(why, text) => {
                 self.wait(now);
                 self.tell_gap(why, &text, out);
+                None
             }
+        }
+    }
+
+    fn begin(&mut self, reactor: &mut Reactor, pace: Pace, since: u64, now: Now, out: &mut Sink) {
+        let (speaks, socket) = (self.runtime.speaks, self.socket.clone());
+        match Session::begin(reactor, speaks, socket, since, now.wall_ns, pace) {
+            Ok(session) => {
+                self.session = Some(session);
+                self.is_late = false;
+            }
+            Err(trouble) => self.part(&trouble, now, out),
         }
     }
 
@@ -315,7 +312,7 @@ impl Place {
         out.gap(
             &Subject::node(),
             if is_denied {
-                gap.with_remedy(runtimes::REMEDY)
+                gap.with_remedy(sexton_runtimes::REMEDY)
             } else {
                 gap
             },

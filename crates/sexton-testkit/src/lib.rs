@@ -1,6 +1,7 @@
 //! For tests only.
 
 pub mod arbitrary;
+pub mod daemon;
 pub mod snapshot;
 pub mod story;
 mod tree;

@@ -1,15 +1,15 @@
 //! The sensor against daemons that are threads of the test. What they say was captured
 //! from Docker 20.10 and Podman 4.3 (`fixtures/*/api-*`); what is made up says so.
 
-mod daemon;
-
 use std::time::{Duration, Instant};
 
 use sexton_model::fact::Fact;
 use sexton_model::record::{Body, Event, Record};
 
+use sexton_runtimes::examine;
+use sexton_testkit::daemon::{self, FakeDaemon, Reply, captured, node};
+
 use super::*;
-use daemon::{FakeDaemon, Reply, captured, node};
 
 /// When the captures began and when they were over.
 const BEFORE_CAPTURES: fn() -> u64 = || 1_794_768_000_000_000_000;
@@ -329,7 +329,13 @@ fn nonsense_is_a_gap() {
     check_gap(
         BRISK,
         Reply::End(b"\xff".repeat(20 << 10)),
-        "its head is over",
+        "its answer is no HTTP",
+    );
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(17 << 10));
+    check_gap(
+        BRISK,
+        Reply::End(long.into_bytes()),
+        "message head is too large",
     );
     check_gap(BRISK, Reply::End(Vec::new()), "it ended the connection");
     check_gap(
@@ -366,7 +372,7 @@ fn check_grpc_gap(reply: Reply, expected: &str) {
         let gaps = gaps(&records);
         assert!(gaps[0].contains(expected), "{gaps:#?}");
         assert!(values(&records, &fact::CONTAINER_RUNNING).is_empty());
-        let sights = runtimes::examine(&host);
+        let sights = examine(&host);
         assert_eq!(sights.len(), 1, "{sights:#?}");
         assert_eq!(sights[0].clarity, sexton_model::sight::Clarity::Blind);
     }
@@ -377,15 +383,16 @@ fn what_speaks_grpc_badly_is_a_gap() {
     check_grpc_gap(Reply::Hold(Vec::new()), "no answer within 200.0ms");
     check_grpc_gap(Reply::End(Vec::new()), "gap vanished: c");
     check_grpc_gap(
-        Reply::End(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
-        "its answer is no HTTP/2: it sent a frame over 16384 bytes",
+        Reply::Hold(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
+        "its answer is no HTTP/2: connection error detected: frame with invalid size",
     );
-    // Made up: an answer that is all headers, and says that there is no such service.
-    let declined = b"\x00\x00\x21\x01\x05\x00\x00\x00\x01\x88\
-                     \x00\x0bgrpc-status\x0212\x00\x0cgrpc-message\x00";
-    let mut declined = declined.to_vec();
-    declined[2] = (declined.len() - 9) as u8;
-    check_grpc_gap(Reply::End(declined), "it declined with gRPC status 12");
+    // Made up: settings, and an answer that is all headers and says that there is no such
+    // service.
+    let fields = b"\x88\x00\x0bgrpc-status\x0212\x00\x0cgrpc-message\x00";
+    let mut declined = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00".to_vec();
+    declined.extend_from_slice(&[0, 0, fields.len() as u8, 1, 5, 0, 0, 0, 1]);
+    declined.extend_from_slice(fields);
+    check_grpc_gap(Reply::Hold(declined), "it declined with gRPC status 12");
 }
 
 #[test]
@@ -435,7 +442,7 @@ fn a_daemon_that_does_not_run_is_not_woken() {
         &records
     ));
     assert_eq!(daemon.asked(), [""; 0]);
-    let sights = runtimes::examine(&host);
+    let sights = examine(&host);
     assert!(
         sights
             .iter()
@@ -454,7 +461,7 @@ fn without_a_socket_there_is_a_gap_and_then_a_daemon_is_found() {
     let host = node(&[("/run/docker.sock", daemon.socket())], &["dockerd"]);
     poll(&mut sensor, &host, 161, has_samples);
     assert_eq!(
-        runtimes::examine(&host)[0].clarity,
+        examine(&host)[0].clarity,
         sexton_model::sight::Clarity::Sees
     );
 }

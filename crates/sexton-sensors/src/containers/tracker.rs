@@ -8,10 +8,9 @@ use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_runtimes::{Happening, Identity, Listed, PAST_LIMIT, State, What};
 
 use super::NAME;
-use super::api::{Happening, Identity, Listed, State, What};
-use super::session::PAST_LIMIT;
 
 /// A container is young for so long.
 const YOUNG_NS: u64 = 60_000_000_000;
