@@ -14,47 +14,49 @@ use crate::gaps::GapView;
 
 /// Writes the judgement for programs.
 pub fn json(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &view(judged))?;
+    serde_json::to_writer_pretty(&mut *out, &DiagnosisView::from(judged))?;
     writeln!(out)
 }
 
-fn view(judged: &Judged) -> DiagnosisView<'_> {
-    let Judged {
-        node,
-        clock,
-        diagnosis,
-    } = judged;
-    DiagnosisView {
-        schema: "sexton.diagnosis/1",
-        node: NodeView {
-            name: &node.name,
-            kernel: &node.kernel,
-            boot_id: &node.boot_id,
-            cpus: node.cpus,
-            memory_bytes: node.memory_bytes,
-            description: &node.description,
-        },
-        window: WindowView::of(clock, diagnosis),
-        verdict: VerdictView::of(diagnosis),
-        findings: all(&diagnosis.findings, |finding| {
-            FindingView::of(clock, diagnosis, finding)
-        }),
-        links: all(&diagnosis.links, |link| LinkView {
-            confidence: Some(link.confidence.ratio()),
-            ..LinkView::of(clock, (&link.cause, &link.effect), &link.evidence)
-        }),
-        separations: all(&diagnosis.separations, |apart| {
-            LinkView::of(clock, (&apart.cause, &apart.effect), &apart.evidence)
-        }),
-        explanations: all(&diagnosis.explanations, |explanation| {
-            ExplanationView::of(clock, explanation)
-        }),
-        forecast: all(&diagnosis.forecasts, ForecastView::from),
-        not_judged: all(&diagnosis.not_judged, |rule| NotJudgedView {
-            code: rule.code,
-            because: &rule.because,
-        }),
-        gaps: all(&diagnosis.gaps, GapView::from),
+impl<'a> From<&'a Judged> for DiagnosisView<'a> {
+    fn from(judged: &'a Judged) -> Self {
+        let Judged {
+            node,
+            clock,
+            diagnosis,
+        } = judged;
+        Self {
+            schema: "sexton.diagnosis/1",
+            node: NodeView {
+                name: &node.name,
+                kernel: &node.kernel,
+                boot_id: &node.boot_id,
+                cpus: node.cpus,
+                memory_bytes: node.memory_bytes,
+                description: &node.description,
+            },
+            window: WindowView::of(clock, diagnosis),
+            verdict: VerdictView::of(diagnosis),
+            findings: all(&diagnosis.findings, |finding| {
+                FindingView::of(clock, diagnosis, finding)
+            }),
+            links: all(&diagnosis.links, |link| LinkView {
+                confidence: Some(link.confidence.ratio()),
+                ..LinkView::of(clock, (&link.cause, &link.effect), &link.evidence)
+            }),
+            separations: all(&diagnosis.separations, |apart| {
+                LinkView::of(clock, (&apart.cause, &apart.effect), &apart.evidence)
+            }),
+            explanations: all(&diagnosis.explanations, |explanation| {
+                ExplanationView::of(clock, explanation)
+            }),
+            forecast: all(&diagnosis.forecasts, ForecastView::from),
+            not_judged: all(&diagnosis.not_judged, |rule| NotJudgedView {
+                code: rule.code,
+                because: &rule.because,
+            }),
+            gaps: all(&diagnosis.gaps, GapView::from),
+        }
     }
 }
 
@@ -62,8 +64,9 @@ fn all<'a, T, V>(items: &'a [T], view: impl Fn(&'a T) -> V) -> Vec<V> {
     items.iter().map(view).collect()
 }
 
+/// The judgement as it is written for programs.
 #[derive(Serialize)]
-struct DiagnosisView<'a> {
+pub struct DiagnosisView<'a> {
     schema: &'static str,
     node: NodeView<'a>,
     window: WindowView,

@@ -7,8 +7,8 @@ use sexton_profile::filter::{Filter, TimePoint};
 use sexton_profile::flame::{StackCounts, Tree};
 use sexton_profile::names::Suffixes;
 
-use super::GapView;
 use super::params::{self, Params, Window};
+use super::{GapView, Lasting};
 use crate::http::Problem;
 use crate::source::Source;
 use crate::stacks::Samples;
@@ -59,8 +59,10 @@ struct CutView {
     below: u64,
 }
 
-impl Asked {
-    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+impl Lasting for Asked {
+    type View = FlameView;
+
+    fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
         let function = params.text("function", 512)?;
         let comms = params.texts("comm", 64, 64)?;
         Ok(Self {
@@ -79,22 +81,7 @@ impl Asked {
         })
     }
 
-    /// Everything in a window, alone or compared.
-    pub(super) fn plain(window: Window, base: Option<Window>) -> Self {
-        Self {
-            window,
-            base,
-            cpus: Vec::new(),
-            comms: Vec::new(),
-            pids: Vec::new(),
-            unit: None,
-            function: None,
-            most: DEFAULT_NODES,
-        }
-    }
-
-    /// A window that holds all that is asked about.
-    pub(super) fn windows(&self) -> Window {
+    fn window(&self) -> Window {
         let base = self.base.unwrap_or(self.window);
         Window {
             from_ns: self.window.from_ns.min(base.from_ns),
@@ -102,21 +89,7 @@ impl Asked {
         }
     }
 
-    fn filter(&self, source: &Source, window: Window) -> Filter {
-        let times = source.has_times;
-        Filter {
-            from: times.then_some(TimePoint::Clock(window.from_ns)),
-            to: times.then_some(TimePoint::Clock(window.to_ns)),
-            cpus: self.cpus.clone(),
-            comms: self.comms.clone(),
-            pids: self.pids.clone(),
-            unit: self.unit.clone(),
-            function: self.function.clone(),
-            ..Filter::default()
-        }
-    }
-
-    pub(super) fn answer(&self, source: &Source) -> Result<FlameView, Problem> {
+    fn answer(&self, source: &Source) -> Result<FlameView, Problem> {
         let bundle = source.state().bundle.clone();
         let mut samples = Samples::default();
         let mut count = |window: Window| {
@@ -138,7 +111,7 @@ impl Asked {
         };
         let (names, nodes, cut) = compact(&tree, before.is_some(), self.most);
         let clock = source.state().clock;
-        let end_us = clock.us(self.windows().to_ns);
+        let end_us = clock.us(self.window().to_ns);
         let event = now.event().map_or("", |event| tables.name(event));
         Ok(FlameView {
             from: clock.us(self.window.from_ns),
@@ -157,6 +130,36 @@ impl Asked {
                 .map(|(at_ns, why)| GapView(clock.us(*at_ns), end_us, why.clone()))
                 .collect(),
         })
+    }
+}
+
+impl Asked {
+    /// Everything in a window, alone or compared.
+    pub(super) fn plain(window: Window, base: Option<Window>) -> Self {
+        Self {
+            window,
+            base,
+            cpus: Vec::new(),
+            comms: Vec::new(),
+            pids: Vec::new(),
+            unit: None,
+            function: None,
+            most: DEFAULT_NODES,
+        }
+    }
+
+    fn filter(&self, source: &Source, window: Window) -> Filter {
+        let times = source.has_times;
+        Filter {
+            from: times.then_some(TimePoint::Clock(window.from_ns)),
+            to: times.then_some(TimePoint::Clock(window.to_ns)),
+            cpus: self.cpus.clone(),
+            comms: self.comms.clone(),
+            pids: self.pids.clone(),
+            unit: self.unit.clone(),
+            function: self.function.clone(),
+            ..Filter::default()
+        }
     }
 }
 

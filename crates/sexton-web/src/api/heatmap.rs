@@ -15,7 +15,7 @@ use sexton_profile::top;
 use self::marks::{blind, events};
 use super::params::{self, Params, Window};
 
-use super::GapView;
+use super::{EventView, GapView, Lasting};
 use crate::http::Problem;
 use crate::source::Source;
 use crate::stacks::Samples;
@@ -37,8 +37,10 @@ const SHORT_NS: u64 = 120 * SECOND;
 /// Why the end of a picture is empty.
 const NOT_YET: &str = "not read yet: ask again";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
+/// How a heat map is cut into cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum View {
     Offset,
     Long,
 }
@@ -54,7 +56,7 @@ enum Part {
 
 /// What is asked.
 pub(super) struct Asked {
-    pub(super) window: Window,
+    window: Window,
     view: View,
     by: Part,
     only: Only,
@@ -83,7 +85,7 @@ struct Only {
 pub(super) struct HeatMapView {
     from: u64,
     to: u64,
-    view: &'static str,
+    view: View,
     step: u64,
     row_step: u64,
     rows: usize,
@@ -93,7 +95,7 @@ pub(super) struct HeatMapView {
     total: u64,
     parts: Vec<PartView>,
     parts_left_out: usize,
-    events: Vec<serde_json::Value>,
+    events: Vec<EventView<'static>>,
     gaps: Vec<GapView>,
 }
 
@@ -104,8 +106,10 @@ struct PartView {
     samples: u64,
 }
 
-impl Asked {
-    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+impl Lasting for Asked {
+    type View = HeatMapView;
+
+    fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
         let views = [("offset", View::Offset), ("long", View::Long)];
         let parts = [
             ("all", Part::All),
@@ -132,22 +136,11 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Everything or one core, as a whole.
-    pub(super) fn plain(window: Window, is_long: bool, cpu: Option<u32>) -> Self {
-        Self {
-            window,
-            view: if is_long { View::Long } else { View::Offset },
-            by: Part::Core,
-            only: Only {
-                cpus: cpu.into_iter().collect(),
-                ..Only::default()
-            },
-            rows: 50,
-            columns: DEFAULT_COLUMNS,
-        }
+    fn window(&self) -> Window {
+        self.window
     }
 
-    pub(super) fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
+    fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
         if let Some(counted) = self.counted(source) {
             return Ok(self.view(source, counted));
         }
@@ -169,6 +162,23 @@ impl Asked {
             unread: samples.unread,
         };
         Ok(self.view(source, found))
+    }
+}
+
+impl Asked {
+    /// Everything or one core, as a whole.
+    pub(super) fn plain(window: Window, view: View, cpu: Option<u32>) -> Self {
+        Self {
+            window,
+            view,
+            by: Part::Core,
+            only: Only {
+                cpus: cpu.into_iter().collect(),
+                ..Only::default()
+            },
+            rows: 50,
+            columns: DEFAULT_COLUMNS,
+        }
     }
 
     /// What was counted already answers questions about long windows of all cores or one.
@@ -223,11 +233,7 @@ impl Asked {
         HeatMapView {
             from: clock.us(plan.start_ns),
             to: end_us,
-            view: if self.view == View::Long {
-                "long"
-            } else {
-                "offset"
-            },
+            view: self.view,
             step: plan.step_ns / 1000,
             row_step: (plan.row_span_ns / plan.rows as u64 / 1000).max(1),
             rows: plan.rows,
@@ -277,6 +283,14 @@ impl Asked {
             rows: self.rows,
             columns: usize::try_from(n).unwrap_or(1),
         }
+    }
+}
+
+impl HeatMapView {
+    /// The numbers of its parts, where they are cores or processes.
+    pub(super) fn part_numbers(&self) -> impl Iterator<Item = u32> {
+        let parts = self.parts.iter();
+        parts.filter_map(|part| part.value.parse().ok())
     }
 }
 

@@ -21,14 +21,8 @@ struct LaneView {
     unit: crate::index::LaneUnit,
     kind: crate::index::LaneKind,
     max: f64,
-    subject: Option<OwnedSubject>,
+    subject: Option<SubjectView<'static>>,
     about: &'static str,
-}
-
-#[derive(Serialize)]
-struct OwnedSubject {
-    kind: &'static str,
-    name: String,
 }
 
 pub(super) fn view(state: &State) -> LanesView {
@@ -46,13 +40,8 @@ fn lane(lane: Lane<'_>) -> LaneView {
         Content::Values(values) => values.map_or(0.0, |values| f64::from(values.largest())),
         Content::Events(events) => events.map_or(0.0, |events| events.total() as f64),
     };
-    let subject = lane.subject.as_ref().map(|subject| {
-        let view = SubjectView::from(subject);
-        OwnedSubject {
-            kind: view.kind,
-            name: view.name.to_owned(),
-        }
-    });
+    let subject = lane.subject.as_ref();
+    let subject = subject.map(|subject| SubjectView::from(subject).into_owned());
     LaneView {
         id: lane.id,
         group: lane.group,
