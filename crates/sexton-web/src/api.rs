@@ -5,6 +5,8 @@ mod export;
 mod flame;
 mod heatmap;
 mod lanes;
+#[cfg(test)]
+mod openapi;
 mod params;
 mod samples;
 mod sources;
@@ -15,7 +17,9 @@ mod zombies;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+use sexton_report::diagnosis::SubjectView;
 
 use crate::app::App;
 use crate::clock::Clock;
@@ -75,7 +79,7 @@ impl Question {
             }
             Self::Tiles => {
                 let asked = read(&source, request, tiles::Asked::read).await?;
-                let work = move || Ok(json_bytes(asked.answer(&source.state())?.into()));
+                let work = move || Ok(Response::json(&asked.view(&source.state())?));
                 app.workshop.work(work).await
             }
             Self::HeatMap => kept::<heatmap::Asked>(app, source, request).await,
@@ -164,38 +168,17 @@ fn json_bytes(bytes: Arc<[u8]>) -> Response {
 }
 
 /// Something that happened, as it is answered.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimelineEvent")]
 struct EventView<'a> {
+    #[schemars(with = "Time")]
     at: u64,
     kind: Cow<'a, str>,
     text: Cow<'a, str>,
     subject: SubjectView<'a>,
+    /// Alike events of one column that were put together.
+    #[schemars(range(min = 1))]
     count: u64,
-}
-
-/// Whom or what something is about.
-#[derive(Serialize)]
-struct SubjectView<'a> {
-    kind: &'static str,
-    name: Cow<'a, str>,
-}
-
-impl SubjectView<'_> {
-    fn into_owned(self) -> SubjectView<'static> {
-        SubjectView {
-            kind: self.kind,
-            name: self.name.into_owned().into(),
-        }
-    }
-}
-
-impl<'a> From<&'a sexton_model::subject::Subject> for SubjectView<'a> {
-    fn from(subject: &'a sexton_model::subject::Subject) -> Self {
-        Self {
-            kind: subject.kind.name(),
-            name: Cow::Borrowed(&subject.name),
-        }
-    }
 }
 
 impl<'a> EventView<'a> {
@@ -221,8 +204,21 @@ impl<'a> EventView<'a> {
 }
 
 /// From, to, and why nothing was seen.
-#[derive(Debug, Clone, Serialize)]
-struct GapView(u64, u64, String);
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "LaneGap")]
+struct GapView(
+    #[schemars(with = "Time")] u64,
+    #[schemars(with = "Time")] u64,
+    String,
+);
+
+/// Microseconds since the epoch; since boot where the source's clock is `boot`.
+#[derive(JsonSchema)]
+#[allow(
+    dead_code,
+    reason = "only its schema is used: it says what a number means"
+)]
+struct Time(#[schemars(range(max = MAX_US))] u64);
 
 impl GapView {
     fn of(clock: Clock, span: &BlindSpan, end_ns: u64) -> Self {

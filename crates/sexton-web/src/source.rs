@@ -5,6 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
@@ -34,7 +36,9 @@ const LATE_NS: u64 = 30_000_000_000;
 const NEAR_END_NS: u64 = 90_000_000_000;
 
 /// What a source is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "SourceKind")]
 pub(crate) enum Kind {
     /// What sexton recorded.
     Recording,

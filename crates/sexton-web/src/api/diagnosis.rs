@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::diagnosis::Link;
 use sexton_model::finding::Finding;
 use sexton_model::moment::Moment;
 use sexton_report::diagnosis::{self as report, Judged};
 
+use super::Time;
 use crate::app::App;
 use crate::clock::Clock;
 use crate::http::{Problem, blocking};
@@ -18,19 +20,31 @@ use crate::source::Source;
 /// A recording that grows is judged again after this.
 const FRESH: Duration = Duration::from_secs(15);
 
-type Range = (u64, u64);
+/// From and to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+pub(super) struct Range(
+    #[schemars(with = "Time")] pub(super) u64,
+    #[schemars(with = "Time")] pub(super) u64,
+);
 
 /// When things of a diagnosis were seen.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "DiagnosisTimes")]
 pub(super) struct TimesView {
     window: Option<Range>,
+    /// By finding id: when each was seen, in the order of time; a moment has from = to.
     pub(super) findings: BTreeMap<String, Vec<Range>>,
+    /// In the order of `links`: where the times of cause and effect meet, to be looked at; null when
+    /// unknown.
     links: Vec<Option<Range>>,
+    /// By finding id: for each of its evidence, in order, when it was seen, or null.
+    #[schemars(with = "BTreeMap<String, Vec<Option<Time>>>")]
     evidence: BTreeMap<String, Vec<Option<u64>>>,
 }
 
-/// A diagnosis as the page is given it.
-#[derive(Serialize)]
+/// `sexton.diagnosis/1`, as `sexton diagnose --from BUNDLE --format json` writes it, and `times`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Diagnosis")]
 pub(super) struct DiagnosisView<'a> {
     #[serde(flatten)]
     judged: report::DiagnosisView<'a>,
@@ -133,7 +147,7 @@ fn noted(judged: &Judged) -> Vec<(Moment, u64)> {
 
 fn times(judged: &Judged, clock: Clock) -> TimesView {
     let diagnosis = &judged.diagnosis;
-    let range = |from: Moment, to: Moment| (clock.us(from.as_ns()), clock.us(to.as_ns()));
+    let range = |from: Moment, to: Moment| Range(clock.us(from.as_ns()), clock.us(to.as_ns()));
     let seen = |finding: &Finding| -> Vec<Range> {
         let episodes = finding.episodes.iter();
         let mut ranges: Vec<Range> = episodes
@@ -185,6 +199,6 @@ fn meeting(link: &Link, ranges: &BTreeMap<String, Vec<Range>>) -> Option<Range> 
     let apart = |(cause, effect): &(&Range, &Range)| effect.0.saturating_sub(cause.1);
     let nearest = pairs.min_by_key(apart);
     nearest
-        .map(|(cause, effect)| (cause.0.min(effect.0), effect.1.max(cause.1)))
+        .map(|(cause, effect)| Range(cause.0.min(effect.0), effect.1.max(cause.1)))
         .or_else(|| effects.first().copied())
 }

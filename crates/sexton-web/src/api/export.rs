@@ -1,9 +1,11 @@
 //! The page and its data as one file that needs no server.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::diagnosis::Diagnosed;
+use super::Time;
+use super::diagnosis::{Diagnosed, Range};
 use super::params::Window;
 use super::{Lasting as _, diagnosis, flame, heatmap, lanes, samples, sources, tiles, zombies};
 use crate::app::App;
@@ -23,8 +25,10 @@ const MAX_FLAMES: usize = 12;
 const SHORTEST_NS: u64 = 1_000_000_000;
 
 /// What the file holds, `sexton.export/1`.
-#[derive(Serialize)]
-struct ExportedView<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Exported")]
+pub(super) struct ExportedView<'a> {
+    #[schemars(extend("const" = "sexton.export/1"))]
     schema: &'static str,
     version: &'static str,
     source: sources::SourceView,
@@ -34,22 +38,29 @@ struct ExportedView<'a> {
     heatmaps: Vec<ExportedHeatMap>,
     flames: Vec<ExportedFlame>,
     samples: Option<samples::SamplesView>,
+    #[schemars(with = "tiles::TilesView<'a>")]
     tiles: Box<RawValue>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedHeatMap")]
 struct ExportedHeatMap {
-    by: &'static str,
+    by: heatmap::Part,
     value: Option<String>,
     view: heatmap::View,
     heatmap: heatmap::HeatMapView,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedFlame")]
 struct ExportedFlame {
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
+    #[schemars(with = "Option<Time>")]
     base_from: Option<u64>,
+    #[schemars(with = "Option<Time>")]
     base_to: Option<u64>,
     flame: flame::FlameView,
 }
@@ -94,7 +105,7 @@ fn view<'a>(
     let (lanes, zombies, tiles) = {
         let state = source.state();
         let asked = tiles::Asked::of_all(&state, window, WIDTH);
-        let tiles = String::from_utf8(asked.answer(&state)?).map_err(broken)?;
+        let tiles = serde_json::value::to_raw_value(&asked.view(&state)?).map_err(broken)?;
         (lanes::view(&state), zombies::view(&state), tiles)
     };
     Ok(ExportedView {
@@ -107,7 +118,7 @@ fn view<'a>(
         heatmaps: heatmaps(source, window)?,
         flames: flames(source, window, diagnosed)?,
         samples: samples::view(source, window)?,
-        tiles: RawValue::from_string(tiles).map_err(broken)?,
+        tiles,
     })
 }
 
@@ -121,7 +132,7 @@ fn heatmaps(source: &Source, window: Window) -> Result<Vec<ExportedHeatMap>, Pro
         let heatmap = heatmap::Asked::plain(window, view, None).answer(source)?;
         cores = heatmap.part_numbers().collect();
         maps.push(ExportedHeatMap {
-            by: "all",
+            by: heatmap::Part::All,
             value: None,
             view,
             heatmap,
@@ -130,7 +141,7 @@ fn heatmaps(source: &Source, window: Window) -> Result<Vec<ExportedHeatMap>, Pro
     for cpu in cores.into_iter().take(MAX_CORES) {
         let view = heatmap::View::Offset;
         maps.push(ExportedHeatMap {
-            by: "core",
+            by: heatmap::Part::Core,
             value: Some(cpu.to_string()),
             view,
             heatmap: heatmap::Asked::plain(window, view, Some(cpu)).answer(source)?,
@@ -172,7 +183,7 @@ fn flames(
 fn touched(times: &diagnosis::TimesView, clock: Clock, window: Window) -> Vec<Window> {
     let mut windows = Vec::new();
     let first = times.findings.values().filter_map(|ranges| ranges.first());
-    for &(from, to) in first {
+    for &Range(from, to) in first {
         let from_ns = clock.ns(from).max(window.from_ns);
         let to_ns = clock.ns(to).max(from_ns.saturating_add(SHORTEST_NS));
         let touched = Window {

@@ -3,6 +3,7 @@
 mod marks;
 
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
@@ -15,15 +16,17 @@ use sexton_profile::top;
 use self::marks::{blind, events};
 use super::params::{self, Params, Window};
 
-use super::{EventView, GapView, Lasting};
+use super::{EventView, GapView, Lasting, Time};
 use crate::http::Problem;
 use crate::source::Source;
 use crate::stacks::Samples;
 
 const SECOND: u64 = 1_000_000_000;
-const MAX_ROWS: usize = 200;
-const MAX_COLUMNS: u64 = 4096;
-const DEFAULT_COLUMNS: u64 = 1200;
+pub(super) const USUAL_ROWS: usize = 50;
+pub(super) const MAX_VALUE_CHARS: usize = 512;
+pub(super) const MAX_ROWS: usize = 200;
+pub(super) const MAX_COLUMNS: u64 = 4096;
+pub(super) const DEFAULT_COLUMNS: u64 = 1200;
 
 /// Cells of an answer: more cannot be looked at.
 const MAX_CELLS: u64 = 400_000;
@@ -38,15 +41,21 @@ const SHORT_NS: u64 = 120 * SECOND;
 const NOT_YET: &str = "not read yet: ask again";
 
 /// How a heat map is cut into cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "HeatView")]
 pub(super) enum View {
+    /// By offset into the second.
     Offset,
+    /// By time, from column to column.
     Long,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+/// What the parts of a heat map are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HeatBy")]
+pub(super) enum Part {
     All,
     Core,
     Process,
@@ -81,26 +90,42 @@ struct Only {
     function: Option<Regex>,
 }
 
-#[derive(Serialize)]
+/// When cores were busy.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HeatMap")]
 pub(super) struct HeatMapView {
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
     view: View,
+    /// Microseconds in a column.
+    #[schemars(range(min = 1))]
     step: u64,
+    /// Microseconds in a row.
+    #[schemars(range(min = 1))]
     row_step: u64,
+    #[schemars(range(min = 1))]
     rows: usize,
     columns: usize,
+    /// Samples in each cell, row by row. `offset`: row r of column c holds what lies r*row_step to
+    /// (r+1)*row_step into any whole second of the column (one second each, unless the window is
+    /// too long). `long`: what lies there into the column itself. Row 0 is the beginning, drawn
+    /// at the bottom.
     values: Vec<u32>,
     max: u32,
     total: u64,
+    /// What `value` may be for this `by`, most samples first; empty for `all`.
     parts: Vec<PartView>,
     parts_left_out: usize,
     events: Vec<EventView<'static>>,
     gaps: Vec<GapView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Part")]
 struct PartView {
+    /// To be given as `value`.
     value: String,
     label: String,
     samples: u64,
@@ -122,8 +147,8 @@ impl Lasting for Asked {
         let asked = Self {
             view: params.choice("view", &views, View::Offset)?,
             by,
-            only: Only::read(by, params.text("value", 512)?)?,
-            rows: params.number("rows", 1..=MAX_ROWS)?.unwrap_or(50),
+            only: Only::read(by, params.text("value", MAX_VALUE_CHARS)?)?,
+            rows: params.number("rows", 1..=MAX_ROWS)?.unwrap_or(USUAL_ROWS),
             columns: params
                 .number("columns", 1..=MAX_COLUMNS)?
                 .unwrap_or(DEFAULT_COLUMNS),
@@ -176,7 +201,7 @@ impl Asked {
                 cpus: cpu.into_iter().collect(),
                 ..Only::default()
             },
-            rows: 50,
+            rows: USUAL_ROWS,
             columns: DEFAULT_COLUMNS,
         }
     }

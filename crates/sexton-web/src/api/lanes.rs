@@ -1,27 +1,36 @@
 //! What the time line can show.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::SubjectView;
+use super::{SubjectView, Time};
 use crate::index::{Content, Lane};
 use crate::source::State;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lanes")]
 pub(super) struct LanesView {
     lanes: Vec<LaneView>,
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lane")]
 struct LaneView {
     id: String,
+    /// Where it belongs. There may be more groups than the page knows.
+    #[schemars(with = "String")]
     group: crate::index::Group,
     label: String,
     unit: crate::index::LaneUnit,
     kind: crate::index::LaneKind,
+    /// The largest value of the whole source; for events the number of them.
     max: f64,
     subject: Option<SubjectView<'static>>,
+    /// What it shows, in one sentence.
     about: &'static str,
 }
 

@@ -18,6 +18,9 @@ use crate::source::{Source, chain};
 /// How packed bundles begin: a frame of zstd (RFC 8878, 3.1.1).
 const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// The longest name of a file.
+pub(super) const MAX_NAME_CHARS: usize = 256;
+
 /// What is written to the disk at once.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -28,7 +31,9 @@ pub(crate) async fn open(
     body: &mut Body,
 ) -> Result<Response, Problem> {
     let params = Params::new(&request.query);
-    let name = params.text("name", 256)?.unwrap_or("dropped file");
+    let name = params
+        .text("name", MAX_NAME_CHARS)?
+        .unwrap_or("dropped file");
     let name = escape(name.as_bytes());
     let kind = request.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();

@@ -8,6 +8,7 @@ use flate2::write::GzEncoder;
 use hyper::StatusCode;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::request::Request;
@@ -187,7 +188,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 /// Why something is not answered: RFC 9457.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     status: u16,
     title: &'static str,

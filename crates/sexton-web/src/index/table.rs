@@ -26,7 +26,7 @@ pub(crate) enum Group {
 }
 
 /// How a lane is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LaneKind {
     Heat,
@@ -35,7 +35,7 @@ pub(crate) enum LaneKind {
 }
 
 /// What its values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LaneUnit {
     Ratio,
