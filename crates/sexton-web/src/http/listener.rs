@@ -1,6 +1,6 @@
 //! Takes connections, at most a number at once, on a thread of low priority.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +88,7 @@ async fn take_all(listener: TcpListener, handler: Arc<impl Handler>) {
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            turn_away(&stream);
+            turn_away(stream);
             continue;
         };
         let handler = Arc::clone(&handler);
@@ -101,7 +101,10 @@ async fn take_all(listener: TcpListener, handler: Arc<impl Handler>) {
 }
 
 /// Says that there is no room, without waiting for anything.
-fn turn_away(stream: &TcpStream) {
+fn turn_away(stream: TcpStream) {
     let problem = Problem::new(503, format!("{MAX_CONNECTIONS} clients are connected"));
-    let _ = stream.try_write(&Response::from(problem).raw());
+    // tokio does not know yet that it can be written to. A new socket always can.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(&Response::from(problem).raw());
+    }
 }
