@@ -17,7 +17,7 @@ pub(super) struct Told {
     pub(super) requests: Vec<Request>,
 }
 
-/// Keeps what it is asked, takes bodies, and answers with so many bytes.
+/// Keeps what it is asked, takes bodies, and answers with `n_bytes` bytes.
 #[derive(Default)]
 struct Keeper {
     requests: Mutex<Vec<Request>>,
