@@ -367,6 +367,9 @@ pub struct ServeArgs {
     /// What a client must know; SEXTON_TOKEN does not show up in lists of processes
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
+    /// Thresholds of this fleet, in TOML, for the recording and for dropped files
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
     /// The largest file that may be dropped on the page
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantity::bytes)]
     pub max_upload: u64,
