@@ -73,7 +73,7 @@ impl Endless {
             64..SECTIONS_AT => field((at - 64) % 56, &[(0, 0x5_0000_0001), (32, u64::MAX)]),
             SECTIONS_AT..SYMBOLS_AT => {
                 let n = (at - SECTIONS_AT) / 64;
-                let (kind, offset) = if n % 2 == 0 {
+                let (kind, offset) = if n.is_multiple_of(2) {
                     (2, SYMBOLS_AT)
                 } else {
                     (3, NAMES_AT)
