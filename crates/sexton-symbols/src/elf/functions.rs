@@ -91,7 +91,8 @@ impl Headers {
             sorted.extend(self.entry(symbol, base));
             sorted.len() < limits.functions
         });
-        sorted.sort_unstable_by_key(|entry: &Entry| (entry.start, !entry.rank(), entry.name));
+        // Symbols of one rank stay in the order of the file, which perf keeps too.
+        sorted.sort_by_key(|entry: &Entry| (entry.start, !entry.rank()));
         sorted.dedup_by(|later, first| {
             later.start == first.start && later.rank() < first.rank() || later == first
         });
@@ -196,9 +197,49 @@ impl Functions {
             let at = u64::from(entry.name & ((1 << NAME_BITS) - 1));
             let room = usize::try_from(self.names.size.checked_sub(at)?).ok()?;
             let at = self.names.offset.checked_add(at)?;
-            text(source, at, room.min(MAX_SYMBOL_BYTES))
+            let mut name = text(source, at, room.min(MAX_SYMBOL_BYTES))?;
+            name.truncate(without_version(&name).len());
+            Some(name)
         });
         let named = names.filter(|name| !name.is_empty());
-        named.max_by(|a, b| merit(a).cmp(&merit(b)).then(b.cmp(a)))
+        named.reduce(|best, name| {
+            if merit(&name) > merit(&best) {
+                name
+            } else {
+                best
+            }
+        })
+    }
+}
+
+/// A symbol without the version that full tables put behind it, and tables of exported symbols
+/// do not: `memcpy@@GLIBC_2.14`.
+pub(super) fn without_version(symbol: &[u8]) -> &[u8] {
+    let Some(at) = symbol.iter().position(|byte| *byte == b'@') else {
+        return symbol;
+    };
+    let version = &symbol[at + 1..];
+    let version = version.strip_prefix(b"@").unwrap_or(version);
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let is_version =
+        version.first().is_some_and(u8::is_ascii_uppercase) && version.iter().all(is_plain);
+    if is_version { &symbol[..at] } else { symbol }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_go_and_names_stay() {
+        for (symbol, name) in [
+            ("memcpy@@GLIBC_2.14", "memcpy"),
+            ("memcpy@GLIBC_2.2.5", "memcpy"),
+            ("memcpy", "memcpy"),
+            ("go.type@func", "go.type@func"),
+            ("a@", "a@"),
+        ] {
+            assert_eq!(without_version(symbol.as_bytes()), name.as_bytes());
+        }
     }
 }

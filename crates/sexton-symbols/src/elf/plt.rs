@@ -4,6 +4,7 @@
 use object::elf::{EM_X86_64, Rela64, SHT_DYNSYM, SHT_RELA, Sym64};
 use object::endian::NativeEndian;
 
+use super::functions::without_version;
 use super::{Headers, ORDER, Section};
 use crate::demangle::MAX_SYMBOL_BYTES;
 use crate::source::{Source, each, one, part, text};
@@ -88,12 +89,7 @@ impl Plt {
         let symbol: Sym64<NativeEndian> = one(source, symbols.offset.checked_add(at)?)?;
         let at = names.offset.checked_add(symbol.st_name.get(ORDER).into())?;
         let mut name = text(source, at, MAX_SYMBOL_BYTES)?;
-        // `strlen@VERSION` in some files.
-        name.truncate(
-            name.iter()
-                .position(|byte| *byte == b'@')
-                .unwrap_or(name.len()),
-        );
+        name.truncate(without_version(&name).len());
         (!name.is_empty()).then_some(name)
     }
 }
