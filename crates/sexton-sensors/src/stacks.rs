@@ -9,15 +9,9 @@
 //! Overhead: `docs/overhead.md#stacks`.
 
 mod busiest;
-mod demangle;
-mod elf;
-mod files;
 mod homes;
-mod kernel;
-mod perf_map;
 mod place;
 mod pointers;
-mod programs;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -35,13 +29,12 @@ use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
+use sexton_symbols::live::{Kernel, Place, Programs};
 
 use crate::{Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
-use kernel::Kernel;
-use place::{Batch, Place};
-use programs::Programs;
+use place::Batch;
 
 /// What the sensor is called.
 pub const NAME: &str = "stacks";
@@ -128,7 +121,7 @@ fn examine(host: &Host) -> Vec<Sight> {
 fn kernel_names(host: &Host) -> Sight {
     const WHAT: &str = "kernel functions";
     let own = sexton_host::clock::now();
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::default();
     // Any address will do: the table is read for the first one.
     kernel.place(host, u64::MAX, own);
     if kernel.is_hidden() {
@@ -158,8 +151,8 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     let mut stacks = Stacks {
         watch,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
-        kernel: Kernel::new(),
-        programs: process::numbers_are_the_kernels(host).then(Programs::new),
+        kernel: Kernel::default(),
+        programs: process::numbers_are_the_kernels(host).then(Programs::default),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         comms: HashMap::new(),

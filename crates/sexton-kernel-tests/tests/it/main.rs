@@ -24,6 +24,7 @@ mod slow_disk;
 mod stacks;
 mod store;
 mod survey;
+mod symbols;
 mod symptoms;
 mod units;
 mod unprivileged;
