@@ -17,5 +17,6 @@ pub mod sexton;
 pub mod slow_disk;
 pub mod spinner;
 pub mod watching;
+pub mod without_bpf;
 
 pub use sexton_lab::systemd;

@@ -1,0 +1,200 @@
+//! What is seen where the kernel refuses BPF: stacks by perf events, births of cgroups by
+//! tracepoints through perf.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use sexton_bpf::LoadError;
+use sexton_bpf::prog::memcg::{Options, Walk};
+use sexton_host::page_batches;
+use sexton_kernel_tests::nursery::{Nursery, Pin};
+use sexton_kernel_tests::require::{Need, require};
+use sexton_kernel_tests::spinner::{Spinner, start_on};
+use sexton_kernel_tests::watching::Watching;
+use sexton_kernel_tests::without_bpf;
+use sexton_model::fact::{Fact, cgroup, stack};
+use sexton_model::record::{Body, Record};
+use sexton_model::stack::CoreState;
+use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
+
+const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
+const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
+
+/// The core that is busy.
+const CORE: u32 = 1;
+
+/// What was said of a step down, which must be said once.
+fn stepped_down(watching: &Watching, how: &str) {
+    let texts: Vec<String> = watching
+        .gaps()
+        .into_iter()
+        .filter_map(|record| match &record.body {
+            Body::Gap(gap) => Some(gap.text.clone()),
+            _ => None,
+        })
+        .collect();
+    let n = texts.iter().filter(|text| text.contains(how)).count();
+    assert_eq!(n, 1, "{how}: {texts:?}");
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn the_kernel_really_refuses() {
+    require(Need::Root);
+    let options = Options {
+        pages_per_list: None,
+        n_nodes: 1,
+        deadline: Duration::from_secs(1),
+    };
+    let error = without_bpf::run(|| Walk::load(options).err());
+    assert!(matches!(error, Some(LoadError::Denied(_))), "{error:?}");
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn known_shares_come_back_by_perf_events() {
+    require(Need::Root);
+    require(Need::Program("cc"));
+    let spinner = Spinner::build("by-perf");
+    set_rate(DEFAULT_RATE_HZ);
+    let (pid, busy, watching) = without_bpf::run(|| {
+        let mut watching = Watching::open("stacks");
+        watching.poll_for(Duration::from_millis(750));
+        let mut spinning = spinner.start(CORE, &["shares", "6000"]);
+        let pid = spinning.pid();
+        while !spinning.is_over() {
+            watching.poll_for(Duration::from_millis(250));
+        }
+        watching.poll_for(Duration::from_millis(250));
+        (pid, spinning.join(), Said::of(&watching))
+    });
+    let work: Vec<_> = watching
+        .samples
+        .iter()
+        .filter(|sample| sample.pid == pid)
+        .filter(|sample| (busy.from_ns..=busy.to_ns).contains(&sample.at_ns))
+        .collect();
+    let expected = busy.used_ns as f64 / 1e9 * f64::from(DEFAULT_RATE_HZ);
+    let off = (work.len() as f64 - expected).abs();
+    assert!(off < expected * 0.1 + 5.0, "{} of {expected}", work.len());
+    for (function, expected) in [("alpha", 0.61), ("beta", 0.29), ("gamma_", 0.10)] {
+        let with = work
+            .iter()
+            .filter(|sample| sample.stack.iter().any(|name| name == function));
+        let found = with.count() as f64 / work.len() as f64;
+        assert!((found - expected).abs() < 0.06, "{function}: {found}");
+    }
+    for sample in &work {
+        assert_eq!((sample.cpu, &*sample.comm), (CORE, "spinner"));
+        assert!(sample.cgroup.is_some() && !sample.is_idle);
+    }
+}
+
+/// What a sensor of stacks said, to be taken out of its thread.
+struct Said {
+    samples: Vec<Sampled>,
+}
+
+struct Sampled {
+    pid: u32,
+    cpu: u32,
+    at_ns: u64,
+    is_idle: bool,
+    comm: String,
+    cgroup: Option<String>,
+    stack: Vec<String>,
+}
+
+impl Said {
+    fn of(watching: &Watching) -> Self {
+        stepped_down(watching, "stacks by perf events");
+        let mut samples = Vec::new();
+        for batch in watching.stacks() {
+            let tables = &batch.tables;
+            samples.extend(batch.samples.iter().map(|sample| {
+                let frames = tables.frames_of(sample.stack);
+                let frames = frames.filter_map(|frame| tables.frame(frame));
+                let names = frames.filter_map(|frame| frame.symbol.or(frame.module));
+                Sampled {
+                    pid: sample.pid,
+                    cpu: sample.cpu,
+                    at_ns: sample.at.as_ns(),
+                    is_idle: sample.state == CoreState::Idle,
+                    comm: tables.name(sample.comm).to_owned(),
+                    cgroup: sample.cgroup.map(|name| tables.name(name).to_owned()),
+                    stack: names.map(|name| tables.name(name).to_owned()).collect(),
+                }
+            }));
+        }
+        Self { samples }
+    }
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn who_holds_a_core_in_the_kernel_is_told_by_perf_events() {
+    require(Need::Root);
+    set_rate(DEFAULT_RATE_HZ);
+    without_bpf::run(|| {
+        let mut watching = Watching::open("stacks");
+        watching.poll_for(Duration::from_millis(500));
+        let hog = start_on(CORE, &[CORE_HOG, "hold", "9000"].map(OsStr::new));
+        let pid = hog.pid().to_string();
+        watching.poll_for(Duration::from_secs(11));
+        let told = watching.of(&stack::PROCESS_ON_CORE);
+        let record = told.iter().find(|record| *record.subject.name == *pid);
+        let record = record.unwrap_or_else(|| panic!("not among {told:?}"));
+        assert_eq!(record.detail("comm"), Some("core_hog"));
+        assert_eq!(record.detail("cpu"), Some("1"));
+        let ratio = record.detail("kernel_ratio").expect("a ratio");
+        assert!(ratio.parse::<f64>().expect("a number") >= 0.1, "{record:?}");
+        let stack = record.detail("hot_stack").expect("a stack");
+        assert!(stack.contains("ksys_read;vfs_read;"), "{stack}");
+    });
+}
+
+fn below<'w>(watching: &'w Watching, nursery: &Nursery, fact: &'static Fact) -> Vec<&'w Record> {
+    let prefix = format!("{}/z-", nursery.path);
+    let of = watching.of(fact).into_iter();
+    of.filter(|record| {
+        record
+            .detail("path")
+            .is_some_and(|path| path.starts_with(&prefix))
+    })
+    .collect()
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn births_removals_and_releases_come_through_perf() {
+    require(Need::Root);
+    let nursery = Nursery::new("perf").expect("a cgroup of our own");
+    without_bpf::run(|| {
+        let mut watching = Watching::open("cgroups");
+        let leak = nursery.leak(LEAKER, "z", 211, Pin::Tmpfs).expect("made");
+        let pid = leak.pid().to_string();
+        // It is gone before anyone looks: what it was, only records tell.
+        drop(leak);
+        watching.poll_for(Duration::from_millis(300));
+        stepped_down(&watching, "tracepoints through perf");
+        let born = below(&watching, &nursery, &cgroup::CGROUP_BORN);
+        assert_eq!(born.len(), 211);
+        let own = format!("[{}]", std::process::id());
+        for born in born {
+            assert_eq!(born.detail("creator_comm"), Some("leaker"));
+            assert_eq!(born.detail("creator_pid"), Some(&*pid));
+            let ancestry = born.detail("creator_ancestry").expect("seen");
+            assert!(ancestry.contains(&own), "{ancestry} without {own}");
+        }
+        let removed = below(&watching, &nursery, &cgroup::CGROUP_REMOVED);
+        assert_eq!(removed.len(), 211);
+        assert!(removed.iter().all(|one| one.detail("lived_ns").is_some()));
+        assert!(below(&watching, &nursery, &cgroup::CGROUP_RELEASED).is_empty());
+        let undrained = page_batches::drain(Duration::from_secs(5));
+        assert!(undrained.is_empty(), "{undrained:?}");
+        nursery.delete_files();
+        watching.poll_for(Duration::from_secs(3));
+        let released = below(&watching, &nursery, &cgroup::CGROUP_RELEASED);
+        assert_eq!(released.len(), 211);
+    });
+}
