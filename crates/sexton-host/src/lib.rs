@@ -12,6 +12,7 @@ pub mod machine;
 pub mod mounts;
 pub mod own;
 pub mod page_batches;
+pub mod page_owners;
 pub mod perf;
 pub mod process;
 pub mod runtimes;

@@ -1,20 +1,25 @@
 //! What is seen where the kernel refuses BPF: stacks by perf events, births of cgroups by
-//! tracepoints through perf.
+//! tracepoints through perf, parents of dying cgroups by the owners of pages.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::memcg::{Options, Walk};
-use sexton_host::page_batches;
+use sexton_host::{Host, page_batches};
 use sexton_kernel_tests::nursery::{Nursery, Pin};
 use sexton_kernel_tests::require::{Need, require};
+use sexton_kernel_tests::sexton;
 use sexton_kernel_tests::spinner::{Spinner, start_on};
 use sexton_kernel_tests::watching::Watching;
 use sexton_kernel_tests::without_bpf;
+use sexton_model::census::{Hierarchy, Method};
 use sexton_model::fact::{Fact, cgroup, stack};
 use sexton_model::record::{Body, Record};
 use sexton_model::stack::CoreState;
+use sexton_sensors::memcg::{CensusOptions, census};
 use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
@@ -59,7 +64,10 @@ fn known_shares_come_back_by_perf_events() {
     set_rate(DEFAULT_RATE_HZ);
     let (pid, busy, watching) = without_bpf::run(|| {
         let mut watching = Watching::open("stacks");
-        watching.poll_for(Duration::from_millis(750));
+        // Names of the kernel and of what runs already take long in a debug build.
+        for _ in 0..3 {
+            watching.poll_for(Duration::from_millis(250));
+        }
         let mut spinning = spinner.start(CORE, &["shares", "6000"]);
         let pid = spinning.pid();
         while !spinning.is_over() {
@@ -197,4 +205,65 @@ fn births_removals_and_releases_come_through_perf() {
         let released = below(&watching, &nursery, &cgroup::CGROUP_RELEASED);
         assert_eq!(released.len(), 211);
     });
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn owners_of_pages_name_the_parent_of_dying_cgroups() {
+    require(Need::Root);
+    let nursery = Nursery::new("owners").expect("a cgroup of our own");
+    let _leak = nursery.leak(LEAKER, "z", 97, Pin::OwnFile).expect("made");
+    // A page that waits on a CPU is on no list yet.
+    let undrained = page_batches::drain(Duration::from_secs(5));
+    assert!(undrained.is_empty(), "{undrained:?}");
+    let options = CensusOptions {
+        all_pages: true,
+        owners: true,
+    };
+    let host = Host::live().expect("a mount table");
+    let census = without_bpf::run(|| census(&host, options).expect("it counts"));
+    let expected = match census.hierarchy {
+        Hierarchy::V1 => Method::PageOwnership,
+        Hierarchy::V2 => Method::CgroupStat,
+    };
+    assert_eq!(census.method, expected, "{:?}", census.gaps);
+    assert!(!census.sampled);
+    let pattern = format!("{}/<gone>", nursery.path);
+    let mut origins = census.origins.iter();
+    let origin = origins.find(|origin| origin.pattern == pattern.as_bytes());
+    let origin = origin.unwrap_or_else(|| panic!("no {pattern} in {:#?}", census.origins));
+    let pages = origin.pages.expect("seen");
+    assert!((97..97 * 4).contains(&pages.file), "{pages:?}");
+    assert!(origin.dying > 0 && origin.dying <= census.counts.dying.expect("counted"));
+    if census.hierarchy == Hierarchy::V2 {
+        assert_eq!(origin.dying, 97);
+    }
+}
+
+#[test]
+#[ignore = "needs root and sexton: run cargo xtask test kernel"]
+fn types_from_a_file_do_where_the_kernel_has_none() {
+    for need in [Need::Root, Need::Bpf, Need::Sexton] {
+        require(need);
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let types = place.path().join("vmlinux");
+    fs::copy("/sys/kernel/btf/vmlinux", &types).expect("the kernel describes its types");
+    let zombies = |args: &[&OsStr]| {
+        // A kernel without type information, as far as this process sees.
+        let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" zombies --json \"$@\"";
+        let told = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script])
+            .arg(sexton::binary().expect("required"))
+            .args(args)
+            .output()
+            .expect("unshare, of util-linux, runs");
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        told["method"].as_str().expect("a name").to_owned()
+    };
+    assert_ne!(zombies(&[]), "bpf-walk");
+    assert_eq!(
+        zombies(&[OsStr::new("--btf"), types.as_os_str()]),
+        "bpf-walk"
+    );
 }
