@@ -17,7 +17,7 @@ use crate::{Host, HostError, clock};
 /// huge page is cut in two.
 const CHUNK: u64 = 1 << 16;
 /// How much longer it may take than the processor time it uses.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 5;
 /// Bytes of a page's entry in both files.
 const ENTRY: u64 = 8;
 

@@ -6,6 +6,7 @@ pub mod cores;
 pub mod drills;
 pub mod dump;
 pub mod hog;
+pub mod interrupted;
 pub mod judging;
 pub mod netns;
 pub mod network;

@@ -63,6 +63,14 @@ pub(crate) fn instead(what: &str, shows: &str, why_not: &Gap) -> Sight {
     }
 }
 
+/// What cannot be seen in any other way.
+pub(crate) fn not_without(what: &str, gap: Gap) -> Gap {
+    Gap {
+        text: format!("no {what} without BPF: {}", gap.text),
+        ..gap
+    }
+}
+
 /// The same for a recording, said once.
 pub(crate) fn stepped_down(how: &str, why_not: &Gap) -> Gap {
     Gap {

@@ -78,7 +78,10 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         return Err(bpf::not_running(NAME));
     }
     let roles = Roles::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
-    let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
+    let blind = |error| {
+        let gap = bpf::gap(NAME, host, &error, "sudo sexton record");
+        bpf::not_without("exits of processes", gap)
+    };
     let clients = clients::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
     let mut watch = Watch::load(clients.iter().map(String::as_str)).map_err(blind)?;
     watch.attach().map_err(blind)?;

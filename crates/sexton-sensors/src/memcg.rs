@@ -123,12 +123,11 @@ pub fn census(host: &Host, options: CensusOptions) -> Result<Census, Gap> {
                 dying: None,
                 remark,
             });
-            let counted = counts::take(host, &memory)?;
-            let has_dying = counted.counts.dying.is_some_and(|dying| dying > 0);
-            match options.owners && has_dying {
-                true => name_by_pages(host, &memory, options, counted, &mut looks),
-                false => counted,
+            let mut census = counts::take(host, &memory)?;
+            if options.owners && census.counts.dying.is_some_and(|dying| dying > 0) {
+                name_by_pages(host, &memory, options, &mut census, &mut looks);
             }
+            census
         }
     };
     looks.push(Look {
@@ -160,23 +159,17 @@ fn name_by_pages(
     host: &Host,
     memory: &MemoryHierarchy,
     options: CensusOptions,
-    counted: Census,
+    census: &mut Census,
     looks: &mut Vec<Look>,
-) -> Census {
-    match owners::name(host, memory, options, counted) {
-        Ok(mut census) => {
-            // It says that there are no names, which is no longer so.
-            census.gaps.retain(|gap| !counts::is_limit(gap));
-            census
-        }
-        Err((counted, gap)) => {
-            looks.push(Look {
-                method: Method::PageOwnership,
-                dying: None,
-                remark: format!("not possible: {}", gap.text),
-            });
-            counted
-        }
+) {
+    match owners::name(host, memory, options, census) {
+        // It says that there are no names, which is no longer so.
+        Ok(()) => census.gaps.retain(|gap| !counts::is_limit(gap)),
+        Err(gap) => looks.push(Look {
+            method: Method::PageOwnership,
+            dying: None,
+            remark: format!("not possible: {}", gap.text),
+        }),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::memcg::{Options, Walk};
@@ -64,10 +64,7 @@ fn known_shares_come_back_by_perf_events() {
     set_rate(DEFAULT_RATE_HZ);
     let (pid, busy, watching) = without_bpf::run(|| {
         let mut watching = Watching::open("stacks");
-        // Names of the kernel and of what runs already take long in a debug build.
-        for _ in 0..3 {
-            watching.poll_for(Duration::from_millis(250));
-        }
+        keep_up(&mut watching);
         let mut spinning = spinner.start(CORE, &["shares", "6000"]);
         let pid = spinning.pid();
         while !spinning.is_over() {
@@ -95,6 +92,19 @@ fn known_shares_come_back_by_perf_events() {
     for sample in &work {
         assert_eq!((sample.cpu, &*sample.comm), (CORE, "spinner"));
         assert!(sample.cgroup.is_some() && !sample.is_idle);
+    }
+}
+
+/// Polls until that takes no longer than it should: to read the names of the kernel and of what
+/// runs already takes long in a debug build.
+fn keep_up(watching: &mut Watching) {
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut n_quick = 0;
+    while n_quick < 3 && Instant::now() < until {
+        let began = Instant::now();
+        watching.poll_for(Duration::from_millis(1));
+        let was_quick = began.elapsed() < Duration::from_millis(350);
+        n_quick = if was_quick { n_quick + 1 } else { 0 };
     }
 }
 
@@ -233,10 +243,12 @@ fn owners_of_pages_name_the_parent_of_dying_cgroups() {
     let origin = origins.find(|origin| origin.pattern == pattern.as_bytes());
     let origin = origin.unwrap_or_else(|| panic!("no {pattern} in {:#?}", census.origins));
     let pages = origin.pages.expect("seen");
-    assert!((97..97 * 4).contains(&pages.file), "{pages:?}");
-    assert!(origin.dying > 0 && origin.dying <= census.counts.dying.expect("counted"));
-    if census.hierarchy == Hierarchy::V2 {
-        assert_eq!(origin.dying, 97);
+    // Some may be on their way from one list to another.
+    assert!((90..97 * 4).contains(&pages.file), "{pages:?}");
+    match census.hierarchy {
+        // Others may have left pages on this machine as well.
+        Hierarchy::V1 => assert!((1..=97).contains(&origin.dying), "{origin:?}"),
+        Hierarchy::V2 => assert_eq!(origin.dying, 97),
     }
 }
 

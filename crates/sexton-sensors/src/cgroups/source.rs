@@ -62,7 +62,7 @@ impl Described {
 fn check_layout(name: &str, tracepoint: &Tracepoint) -> Result<(), Gap> {
     for (field, offset, size) in LAYOUT {
         let found = tracepoint.field(field);
-        if !found.is_some_and(|known| (known.offset, known.size) == (offset, size)) {
+        if found.is_none_or(|known| (known.offset, known.size) != (offset, size)) {
             let text = format!("this kernel's tracepoint {name} has another layout than ours");
             return Err(Gap::new(NAME, Why::Unsupported, text));
         }
@@ -81,7 +81,7 @@ fn no_tracepoint(error: &HostError) -> Gap {
 
 /// Something that tells of cgroups.
 pub(super) enum Source {
-    Bpf(Watch),
+    Bpf(Box<Watch>),
     Perf(Box<ByPerf>),
 }
 
@@ -89,7 +89,7 @@ impl Source {
     /// The best source that works here, or why there is none.
     pub(super) fn open(host: &Host, root: i32, described: &Described) -> Result<Self, Gap> {
         match load(host, root, described) {
-            Ok(watch) => Ok(Self::Bpf(watch)),
+            Ok(watch) => Ok(Self::Bpf(Box::new(watch))),
             Err(gap) => ByPerf::open(host, root, described, gap)
                 .map(Box::new)
                 .map(Self::Perf),

@@ -30,36 +30,33 @@ const MAX_ASKED: usize = 256;
 const NOISE: f64 = 0.02;
 const LEAST_PAGES: u64 = 64;
 
-/// A census by page ownership on cgroup v1, from one that has only counts. `Err` says why this
-/// way is closed.
+/// Names parents on cgroup v1 in a census that has only counts. `Err` says why this way is
+/// closed.
 pub(super) fn name(
     host: &Host,
     memory: &MemoryHierarchy,
     options: CensusOptions,
-    counted: Census,
-) -> Result<Census, (Census, Gap)> {
-    let found = match scan(host, memory, options) {
-        Ok(found) => found,
-        Err(gap) => return Err((counted, gap)),
-    };
-    let mut census = counted;
+    census: &mut Census,
+) -> Result<(), Gap> {
+    let found = scan(host, memory, options)?;
     census.method = Method::PageOwnership;
     census.sampled = !found.owners.is_whole();
     let parents = found.parents(host, &mut census.gaps);
     let dying = census.counts.dying.unwrap_or(0);
+    // Of those that were not looked at there are as many as of those that were.
+    let of_all = 1.0 / found.owners.ratio().max(f64::MIN_POSITIVE);
     let pages: Vec<u64> = parents
         .iter()
-        .map(|parent| parent.pages.holding())
+        .map(|parent| (parent.pages.holding() as f64 * of_all) as u64)
         .collect();
-    let shares = apportion(dying, &pages);
-    for (parent, dying) in parents.iter().zip(shares).filter(|(_, dying)| *dying > 0) {
+    for (parent, dying) in parents.iter().zip(at_least(dying, &pages)) {
         let mut origin = gone_below(&memory.path_of(&parent.directory), dying);
         origin.pages = Some(parent.pages);
         census.origins.push(origin);
     }
     sort(&mut census.origins);
-    note(&mut census, &found.owners);
-    Ok(census)
+    note(census, &found.owners);
+    Ok(())
 }
 
 /// Adds pages to a census by `cgroup.stat`, which names parents by itself.
@@ -242,30 +239,18 @@ fn less(from: Pages, own: Pages) -> Pages {
     }
 }
 
-/// How many of `n` dying cgroups each parent is likely to have, by the pages they left. One
-/// cgroup may leave thousands of pages, or a single one: each parent has one of them at least,
-/// and no page stands for more than one.
-fn apportion(n: u64, pages: &[u64]) -> Vec<u64> {
-    let certain = u64::from(pages.len() as u64 <= n);
-    let rest = n - certain * pages.len() as u64;
-    let weights = pages
-        .iter()
-        .map(|own| (*own).min(n).saturating_sub(certain));
-    let sum: u64 = weights.clone().sum();
-    let (mut weight, mut before) = (0, 0);
-    let share = |own| {
-        weight += own;
-        let upto = u128::from(rest) * u128::from(weight) / u128::from(sum.max(1));
-        let upto = upto as u64;
-        certain + (upto - std::mem::replace(&mut before, upto))
-    };
-    let mut shares: Vec<u64> = weights.map(share).collect();
-    // All have a single page: the rest is pinned by something else, somewhere.
-    let left = n.saturating_sub(shares.iter().sum());
-    if let Some(first) = shares.first_mut() {
-        *first += left;
+/// How many of `n` dying cgroups each parent has at least, by the pages they left. One cgroup may
+/// leave thousands of pages, or a single one, so a parent may have as many as pages, or one. What
+/// the others cannot have is its own.
+fn at_least(n: u64, pages: &[u64]) -> Vec<u64> {
+    let most: Vec<u64> = pages.iter().map(|own| (*own).min(n)).collect();
+    let all: u64 = most.iter().fold(0, |sum, own| sum.saturating_add(*own));
+    let least = |own: &u64| n.saturating_sub(all - own).max(1);
+    match pages {
+        // Those that left no page are somewhere too.
+        [_] => vec![n],
+        _ => most.iter().map(least).collect(),
     }
-    shares
 }
 
 fn sort(origins: &mut [OriginGroup]) {
@@ -280,8 +265,8 @@ fn note(census: &mut Census, owners: &PageOwners) {
               another parent"
             .to_owned(),
         _ => format!(
-            "no names of removed cgroups, no files, no ages; how many each of {n} parents has is \
-             estimated from the pages they left"
+            "no names of removed cgroups, no files, no ages; each of {n} parents has as many dying \
+             ones as are told, or more: pages do not tell how many left them"
         ),
     };
     census.gaps.push(Gap::new(NAME, Why::Unsupported, split));
@@ -315,18 +300,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_add_up() {
-        let check = |n, weights: &[u64], expected: &[u64]| {
-            assert_eq!(apportion(n, weights), expected, "{n} by {weights:?}");
+    fn no_parent_is_said_to_have_more_than_it_must() {
+        let check = |n, pages: &[u64], expected: &[u64]| {
+            assert_eq!(at_least(n, pages), expected, "{n} by {pages:?}");
         };
         check(20_000, &[20_000], &[20_000]);
-        // Two that left libraries, and ninety-seven that left a page each.
-        check(99, &[9_000, 9_000, 97], &[33, 33, 33]);
-        check(1_000, &[5_000, 1], &[999, 1]);
-        check(2, &[9, 8, 7], &[0, 1, 1]);
-        check(0, &[5, 5], &[0, 0]);
-        check(7, &[], &[]);
+        check(20_000, &[20_000, 3], &[19_997, 1]);
+        // One that left a library, and ninety-seven that left a page each.
+        check(98, &[9_000, 97], &[1, 1]);
+        check(1_000, &[700, 500, 1], &[499, 299, 1]);
         check(7, &[1], &[7]);
+        check(7, &[], &[]);
     }
 
     #[test]

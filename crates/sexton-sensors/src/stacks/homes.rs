@@ -19,8 +19,11 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Homes {
     known: HashMap<u64, Arc<str>>,
-    of_process: HashMap<(u32, u64), (Option<Arc<str>>, Moment)>,
+    of_process: HashMap<(u32, u64), Asked>,
 }
+
+/// What one process is in, and when it was asked for; `None` when it was gone.
+type Asked = (Option<Arc<str>>, Moment);
 
 impl Homes {
     /// The path of a cgroup, learned from a process in it; its number when that process is

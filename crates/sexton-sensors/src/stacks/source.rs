@@ -22,7 +22,7 @@ const EXITING: u32 = u32::MAX;
 
 /// Something that samples cores.
 pub(super) enum Source {
-    Bpf(Watch),
+    Bpf(Box<Watch>),
     Perf(Box<ByPerf>),
 }
 
@@ -46,7 +46,7 @@ impl Source {
         let options = Options { n_cores, hz, room };
         let by_perf = |instead| ByPerf::open(host, options, instead);
         let source = match load(host, options) {
-            Ok(watch) => Self::Bpf(watch),
+            Ok(watch) => Self::Bpf(Box::new(watch)),
             Err(gap) => Self::Perf(Box::new(by_perf(gap)?)),
         };
         Ok((source, options))
