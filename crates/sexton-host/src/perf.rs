@@ -18,7 +18,7 @@ use open::Attributes;
 use ring::Ring;
 
 pub use record::{Record, Sample, What};
-pub use tasks::{Task, Tasks};
+pub use tasks::{Cgroups, Task, Tasks};
 
 /// What a core is asked to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,16 @@ impl Watch {
         };
         self.cores.insert(cpu, core);
         Ok(())
+    }
+
+    /// Watches cores that came online, and forgets those that went. Returns why one was refused.
+    pub fn follow_cores(&mut self, online: &[u32]) -> Option<io::Error> {
+        let watched = self.cores();
+        for gone in watched.iter().filter(|cpu| !online.contains(cpu)) {
+            self.forget_core(*gone);
+        }
+        let new = online.iter().filter(|cpu| !watched.contains(cpu));
+        new.filter_map(|cpu| self.watch_core(*cpu).err()).last()
     }
 
     /// Whether [`Self::watch_core`] would be allowed for stacks.

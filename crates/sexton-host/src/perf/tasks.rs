@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::record::What;
 use crate::Host;
+use crate::process::Place;
 
 /// Tasks that are known; beyond that all are forgotten and looked up anew.
 const MAX_TASKS: usize = 1 << 14;
@@ -21,6 +22,21 @@ pub struct Task {
     /// Tells one program of a process from the next that it executes, and from that of another
     /// process of the same number.
     pub program: u64,
+    /// Its cgroup in the memory hierarchy, or where that is the root, in cgroup v2. `None` when
+    /// it is not known, or was not asked for.
+    pub cgroup: Option<Arc<[u8]>>,
+}
+
+/// Whether cgroups of tasks are known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cgroups {
+    /// They are not asked for.
+    #[default]
+    Unasked,
+    /// Those that `/proc` shows: in cgroup v2 a task may start in another one than its parent.
+    Shown,
+    /// Those too that a task has from its parent, which in cgroup v1 every task has.
+    Inherited,
 }
 
 /// The tasks of a node, as records and `/proc` tell.
@@ -30,9 +46,26 @@ pub struct Tasks {
     /// Gone, but what happened before that may still be told.
     exited: Vec<u32>,
     n_programs: u64,
+    cgroups: Cgroups,
 }
 
 impl Tasks {
+    /// Of which cgroups are known as well.
+    pub fn with_cgroups(cgroups: Cgroups) -> Self {
+        Self {
+            cgroups,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of a task that was moved to another cgroup.
+    pub fn moved(&mut self, host: &Host, tid: u32, cgroup: &[u8]) {
+        self.get(host, tid);
+        if let Some(task) = self.known.get_mut(&tid) {
+            task.cgroup = Some(cgroup.into());
+        }
+    }
+
     /// Takes note of a record. Records must come in the order of time.
     pub fn note(&mut self, host: &Host, what: &What) {
         match what {
@@ -91,7 +124,9 @@ impl Tasks {
         if by_exec {
             self.n_programs += 1;
         }
-        let parent = self.get(host, tid).map_or(0, |task| task.parent);
+        let last = self.get(host, tid);
+        let parent = last.map_or(0, |task| task.parent);
+        let cgroup = last.and_then(|task| task.cgroup.clone());
         let program = match self.known.get(&tid) {
             Some(task) if !by_exec => task.program,
             _ => self.n_programs,
@@ -101,6 +136,7 @@ impl Tasks {
             parent,
             comm: comm.into(),
             program,
+            cgroup,
         };
         self.insert(tid, task);
     }
@@ -111,6 +147,7 @@ impl Tasks {
         self.n_programs += 1;
         let is_thread = pid == parent;
         let fresh = self.n_programs;
+        let inherits = is_thread || self.cgroups == Cgroups::Inherited;
         let Some(from) = self.get(host, parent_tid) else {
             self.known.remove(&tid);
             return;
@@ -120,6 +157,7 @@ impl Tasks {
             parent: if is_thread { from.parent } else { parent },
             comm: Arc::clone(&from.comm),
             program: if is_thread { from.program } else { fresh },
+            cgroup: from.cgroup.clone().filter(|_| inherits),
         };
         self.insert(tid, task);
     }
@@ -136,8 +174,20 @@ impl Tasks {
         let path = host.proc(&format!("{tid}/status")).ok()?;
         let text = host.read(path).ok()?;
         self.n_programs += 1;
-        parse(&text, self.n_programs)
+        let mut task = parse(&text, self.n_programs)?;
+        if self.cgroups != Cgroups::Unasked {
+            task.cgroup = home(&Place::read_all(host, tid).unwrap_or_default());
+        }
+        Some(task)
     }
+}
+
+/// The cgroup that says most: that of the memory controller, or at its root that in v2.
+fn home(places: &[Place]) -> Option<Arc<[u8]>> {
+    let of = |name: &str| places.iter().find(|place| place.is_of(name));
+    let memory = of("memory").filter(|place| place.path != b"/");
+    let home = memory.or_else(|| of("")).or_else(|| of("memory"))?;
+    Some(home.path.as_slice().into())
 }
 
 fn parse(status: &[u8], program: u64) -> Option<Task> {
@@ -151,6 +201,7 @@ fn parse(status: &[u8], program: u64) -> Option<Task> {
         parent: number(b"PPid")?,
         comm: field(b"Name")?.into(),
         program,
+        cgroup: None,
     })
 }
 
@@ -170,6 +221,7 @@ mod tests {
             let text = match path.to_str().expect("plain") {
                 "/proc/self/mountinfo" => "22 1 0:5 / /proc rw - proc proc rw\n",
                 "/proc/20/status" => "Name:\tdockerd\nTgid:\t20\nPid:\t20\nPPid:\t1\n",
+                "/proc/20/cgroup" => "4:memory:/system.slice/docker.service\n",
                 "/proc/1/status" => "Name:\tsystemd\nTgid:\t1\nPid:\t1\nPPid:\t0\n",
                 _ => return Err(io::ErrorKind::NotFound.into()),
             };
@@ -232,6 +284,26 @@ mod tests {
         tasks.forget_exited();
         assert_eq!(comm(&mut tasks, 30), None);
         assert_eq!(comm(&mut tasks, 32), Some(b"runc".to_vec()));
+    }
+
+    #[test]
+    fn a_cgroup_is_inherited_until_a_task_is_moved() {
+        let check = |cgroups, expected: [Option<&str>; 3]| {
+            let host = Host::new(Box::new(Two)).expect("a mount table");
+            let mut tasks = Tasks::with_cgroups(cgroups);
+            tasks.note(&host, &forked(30, 30, 20, 20));
+            tasks.note(&host, &named(30, "docker"));
+            tasks.note(&host, &forked(31, 31, 30, 30));
+            tasks.moved(&host, 31, b"/docker/a");
+            let found = [20, 30, 31].map(|tid| {
+                let cgroup = tasks.get(&host, tid)?.cgroup.clone()?;
+                Some(String::from_utf8_lossy(&cgroup).into_owned())
+            });
+            assert_eq!(found.each_ref().map(Option::as_deref), expected);
+        };
+        let unit = Some("/system.slice/docker.service");
+        check(Cgroups::Inherited, [unit, unit, Some("/docker/a")]);
+        check(Cgroups::Shown, [unit, None, Some("/docker/a")]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What is seen where the kernel refuses BPF: stacks by perf events, births of cgroups by
-//! tracepoints through perf, parents of dying cgroups by the owners of pages.
+//! tracepoints through perf, parents of dying cgroups by the owners of pages, exits by taskstats.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,13 +16,14 @@ use sexton_kernel_tests::spinner::{Spinner, start_on};
 use sexton_kernel_tests::watching::Watching;
 use sexton_kernel_tests::without_bpf;
 use sexton_model::census::{Hierarchy, Method};
-use sexton_model::fact::{Fact, cgroup, stack};
+use sexton_model::fact::{Fact, cgroup, exit, stack};
 use sexton_model::record::{Body, Record};
 use sexton_model::stack::CoreState;
 use sexton_sensors::memcg::{CensusOptions, census};
 use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
+const ENDER: &str = env!("CARGO_BIN_EXE_ender");
 const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 
 /// The core that is busy.
@@ -250,6 +251,56 @@ fn owners_of_pages_name_the_parent_of_dying_cgroups() {
         Hierarchy::V1 => assert!((1..=97).contains(&origin.dying), "{origin:?}"),
         Hierarchy::V2 => assert_eq!(origin.dying, 97),
     }
+}
+
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn exits_come_by_taskstats() {
+    require(Need::Root);
+    let nursery = Nursery::new("exits").expect("a cgroup of our own");
+    let home = nursery.keep("ends").expect("made");
+    without_bpf::run(|| {
+        let mut watching = Watching::open("exits");
+        let ends: Vec<(u32, &str)> = ["41", "kill", "43"]
+            .into_iter()
+            .map(|how| {
+                let mut child = Command::new(ENDER)
+                    .arg(&home)
+                    .arg(how)
+                    .spawn()
+                    .expect("started");
+                child.wait().expect("it ends");
+                (child.id(), how)
+            })
+            .collect();
+        watching.poll_for(Duration::from_millis(300));
+        stepped_down(&watching, "by taskstats");
+        let failed = watching.of(&exit::PROCESS_FAILED);
+        for (pid, how) in ends {
+            let pid = pid.to_string();
+            let of: Vec<_> = failed
+                .iter()
+                .filter(|record| record.detail("tgid") == Some(&*pid))
+                .collect();
+            let [one] = of[..] else {
+                panic!("one of {pid}, not {of:?}")
+            };
+            assert_eq!(one.detail("comm"), Some("ender"));
+            let (code, signal) = match how {
+                "kill" => (None, Some("9")),
+                code => (Some(code), None),
+            };
+            assert_eq!(
+                (one.detail("exit_code"), one.detail("signal")),
+                (code, signal)
+            );
+            // It moved itself there before it ended.
+            let path = format!("{}/ends", nursery.path);
+            assert_eq!(one.detail("cgroup"), Some(&*path));
+            let lifetime = one.detail("lifetime_ns").expect("told");
+            assert!(lifetime.parse::<u64>().expect("ns") < 60_000_000_000);
+        }
+    });
 }
 
 #[test]

@@ -168,7 +168,7 @@ impl ByPerf {
             tally: Tally::default(),
             instead,
         };
-        match by_perf.follow_cores(host) {
+        match by_perf.watch.follow_cores(&cores) {
             Some(error) if by_perf.watch.cores().is_empty() => Err(by_perf.refused(&error)),
             _ => Ok(by_perf),
         }
@@ -183,20 +183,10 @@ impl ByPerf {
             .with_remedy("allow perf_event_open: seccomp, or kernel.perf_event_paranoid, stops it")
     }
 
-    /// Watches cores that came, and forgets those that went. Returns why one was refused.
-    fn follow_cores(&mut self, host: &Host) -> Option<io::Error> {
-        let online = machine::online_cpus(host).ok()?;
-        let watched = self.watch.cores();
-        for gone in watched.iter().filter(|cpu| !online.contains(cpu)) {
-            self.watch.forget_core(*gone);
-        }
-        let new = online.iter().filter(|cpu| !watched.contains(cpu));
-        new.filter_map(|cpu| self.watch.watch_core(*cpu).err())
-            .last()
-    }
-
     fn drain(&mut self, host: &Host, take: &mut impl FnMut(Event)) -> u64 {
-        self.follow_cores(host);
+        if let Ok(online) = machine::online_cpus(host) {
+            self.watch.follow_cores(&online);
+        }
         let Self {
             tasks,
             layouts,
