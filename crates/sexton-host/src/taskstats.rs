@@ -155,7 +155,7 @@ fn request(socket: &OwnedFd, message: &[u8]) -> io::Result<Vec<u8>> {
     }
 }
 
-fn receive<'b>(socket: impl AsFd, buffer: &'b mut [u8]) -> Result<&'b [u8], Errno> {
+fn receive(socket: impl AsFd, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     let (n, _) = rustix::net::recv(socket, &mut *buffer, RecvFlags::empty())?;
     Ok(&buffer[..n])
 }
