@@ -16,8 +16,9 @@ use sexton_kernel_tests::spinner::{Spinner, start_on};
 use sexton_kernel_tests::watching::Watching;
 use sexton_kernel_tests::without_bpf;
 use sexton_model::census::{Hierarchy, Method};
-use sexton_model::fact::{Fact, cgroup, exit, stack};
-use sexton_model::record::{Body, Record};
+use sexton_model::fact::{EventFact, cgroup, exit, stack};
+use sexton_model::payload::Payload;
+use sexton_model::record::Body;
 use sexton_model::stack::CoreState;
 use sexton_sensors::memcg::{CensusOptions, census};
 use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
@@ -160,27 +161,29 @@ fn who_holds_a_core_in_the_kernel_is_told_by_perf_events() {
         let hog = start_on(CORE, &[CORE_HOG, "hold", "9000"].map(OsStr::new));
         let pid = hog.pid().to_string();
         watching.poll_for(Duration::from_secs(11));
-        let told = watching.of(&stack::PROCESS_ON_CORE);
-        let record = told.iter().find(|record| *record.subject.name == *pid);
-        let record = record.unwrap_or_else(|| panic!("not among {told:?}"));
-        assert_eq!(record.detail("comm"), Some("core_hog"));
-        assert_eq!(record.detail("cpu"), Some("1"));
-        let ratio = record.detail("kernel_ratio").expect("a ratio");
-        assert!(ratio.parse::<f64>().expect("a number") >= 0.1, "{record:?}");
-        let stack = record.detail("hot_stack").expect("a stack");
+        let told = watching.events(&stack::PROCESS_ON_CORE);
+        let on_core = told.iter().find(|event| *event.subject.name == *pid);
+        let on_core = on_core.unwrap_or_else(|| panic!("not among {told:?}")).says;
+        assert_eq!(on_core.comm.as_deref(), Some("core_hog"));
+        assert_eq!(on_core.cpu, Some(1));
+        assert!(on_core.kernel_ratio >= Some(0.1), "{on_core:?}");
+        let stack = on_core.hot_stack.join(";");
         assert!(stack.contains("ksys_read;vfs_read;"), "{stack}");
     });
 }
 
-fn below<'w>(watching: &'w Watching, nursery: &Nursery, fact: &'static Fact) -> Vec<&'w Record> {
+/// What was said of a fact of cgroups in the nursery, whose path is the subject.
+fn below<'w, T: Payload>(
+    watching: &'w Watching,
+    nursery: &Nursery,
+    fact: &'static EventFact<T>,
+) -> Vec<&'w T> {
     let prefix = format!("{}/z-", nursery.path);
-    let of = watching.of(fact).into_iter();
-    of.filter(|record| {
-        record
-            .detail("path")
-            .is_some_and(|path| path.starts_with(&prefix))
-    })
-    .collect()
+    let events = watching.events(fact).into_iter();
+    events
+        .filter(|event| event.subject.name.starts_with(&prefix))
+        .map(|event| event.says)
+        .collect()
 }
 
 #[test]
@@ -191,23 +194,23 @@ fn births_removals_and_releases_come_through_perf() {
     without_bpf::run(|| {
         let mut watching = Watching::open("cgroups");
         let leak = nursery.leak(LEAKER, "z", 211, Pin::Tmpfs).expect("made");
-        let pid = leak.pid().to_string();
+        let pid = leak.pid();
         // It is gone before anyone looks: what it was, only records tell.
         drop(leak);
         watching.poll_for(Duration::from_millis(300));
         stepped_down(&watching, "tracepoints through perf");
         let born = below(&watching, &nursery, &cgroup::CGROUP_BORN);
         assert_eq!(born.len(), 211);
-        let own = format!("[{}]", std::process::id());
+        let own = std::process::id();
         for born in born {
-            assert_eq!(born.detail("creator_comm"), Some("leaker"));
-            assert_eq!(born.detail("creator_pid"), Some(&*pid));
-            let ancestry = born.detail("creator_ancestry").expect("seen");
-            assert!(ancestry.contains(&own), "{ancestry} without {own}");
+            assert_eq!(born.creator_comm.as_deref(), Some("leaker"));
+            assert_eq!(born.creator_pid, Some(pid));
+            let is_above = born.creator_ancestry.iter().any(|task| task.pid == own);
+            assert!(is_above, "{born:?} without {own}");
         }
         let removed = below(&watching, &nursery, &cgroup::CGROUP_REMOVED);
         assert_eq!(removed.len(), 211);
-        assert!(removed.iter().all(|one| one.detail("lived_ns").is_some()));
+        assert!(removed.iter().all(|one| one.lived_ns.is_some()));
         assert!(below(&watching, &nursery, &cgroup::CGROUP_RELEASED).is_empty());
         let undrained = page_batches::drain(Duration::from_secs(5));
         assert!(undrained.is_empty(), "{undrained:?}");
@@ -275,30 +278,26 @@ fn exits_come_by_taskstats() {
             .collect();
         watching.poll_for(Duration::from_millis(300));
         stepped_down(&watching, "by taskstats");
-        let failed = watching.of(&exit::PROCESS_FAILED);
+        let failed = watching.events(&exit::PROCESS_FAILED);
         for (pid, how) in ends {
-            let pid = pid.to_string();
             let of: Vec<_> = failed
                 .iter()
-                .filter(|record| record.detail("tgid") == Some(&*pid))
+                .filter(|event| event.says.tgid == Some(pid))
                 .collect();
             let [one] = of[..] else {
                 panic!("one of {pid}, not {of:?}")
             };
-            assert_eq!(one.detail("comm"), Some("ender"));
+            let one = one.says;
+            assert_eq!(one.comm.as_deref(), Some("ender"));
             let (code, signal) = match how {
-                "kill" => (None, Some("9")),
-                code => (Some(code), None),
+                "kill" => (None, Some(9)),
+                code => (code.parse().ok(), None),
             };
-            assert_eq!(
-                (one.detail("exit_code"), one.detail("signal")),
-                (code, signal)
-            );
+            assert_eq!((one.exit_code, one.signal), (code, signal));
             // It moved itself there before it ended.
             let path = format!("{}/ends", nursery.path);
-            assert_eq!(one.detail("cgroup"), Some(&*path));
-            let lifetime = one.detail("lifetime_ns").expect("told");
-            assert!(lifetime.parse::<u64>().expect("ns") < 60_000_000_000);
+            assert_eq!(one.cgroup, Some(path));
+            assert!(one.lifetime_ns < Some(60_000_000_000), "{one:?}");
         }
     });
 }
