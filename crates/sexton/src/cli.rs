@@ -1,5 +1,6 @@
 //! The command line. Man pages and completions are made from these definitions.
 
+pub mod btf;
 pub mod bundle;
 pub mod fix;
 pub mod profile;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::quantity;
+use btf::BtfArgs;
 use bundle::BundleCommand;
 use fix::FixArgs;
 
@@ -271,6 +273,9 @@ pub struct DiagnoseArgs {
     /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
     #[arg(long, conflicts_with = "from")]
     pub ask_numa_stat: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the judgement.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
@@ -303,6 +308,9 @@ pub struct ZombiesArgs {
     /// Look at every page of the dying ones, not at a sample
     #[arg(long)]
     pub all_pages: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the result.
     #[command(flatten)]
     pub format: FormatArgs,
@@ -339,6 +347,9 @@ pub struct RecordArgs {
     /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
     #[arg(long)]
     pub ask_numa_stat: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
 }
 
 /// Reads a rate of samples.
@@ -429,6 +440,9 @@ pub struct DrillPartArgs {
 /// Arguments of `sexton doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the result.
     #[command(flatten)]
     pub format: FormatArgs,

@@ -30,3 +30,4 @@ mod units;
 mod unprivileged;
 mod verdicts;
 mod walk;
+mod without_bpf;
