@@ -21,6 +21,7 @@ mod links;
 mod lives;
 mod nic;
 mod origins;
+mod own_work;
 mod pile;
 mod policy;
 mod policy_file;

@@ -30,8 +30,11 @@ pub(crate) struct Sighting {
 /// All times that a process had at least this part of a core, or held one, at such work.
 pub(crate) fn sightings(case: &Case<'_>, part: f64) -> Vec<Sighting> {
     let sampled = case.of(&PROCESS_ON_CORE).iter();
+    // What sexton itself reads to take the time of it is not the node's trouble.
+    let sampled = sampled.filter(|record| record.detail("own").is_none());
     let sampled = sampled.filter_map(|record| sampled_one(record, part));
     let holders = case.of(&NAPI_STARVED).iter();
+    let holders = holders.filter(|record| record.detail("holder_own").is_none());
     let holders = holders.filter_map(|record| holder(record));
     sampled.chain(holders).collect()
 }

@@ -241,6 +241,9 @@ impl Napi {
             None => core.and_then(|core| Holder::now(host, wait.since_ns, end_ns, core)),
         };
         details.extend(holder.iter().flat_map(Holder::details));
+        if holder.as_ref().is_some_and(|holder| holder.is_own(host)) {
+            details.push(("holder_own".into(), "yes".into()));
+        }
         if let (true, Some(holder), Some(core)) = (starved, holder, core)
             && let Some(frames) = holder.frames(&core.look, wait.since_ns..=end_ns)
         {

@@ -15,6 +15,7 @@ pub(super) static ALL: &[&Fact] = &[
     &CORE_GUEST_RATIO,
     &CORE_IDLE_RATIO,
     &CORE_UNACCOUNTED_RATIO,
+    &CORE_OWN_RATIO,
     &CORE_WORST_BUSY_RATIO,
     &CORE_WORST_SYSTEM_RATIO,
     &CORE_ONLINE,
@@ -100,6 +101,18 @@ pub static CORE_UNACCOUNTED_RATIO: Fact = Fact {
     kind: FactKind::Gauge,
     help: "part of the interval that the kernel booked to no mode of a core: interrupts off, \
            stopped by the hypervisor, or asleep",
+};
+
+/// Kernel time that sexton itself had, which is a part of the system time.
+///
+/// Told only where it is worth excluding. It covers what the other ratios of the core cover
+/// that were told at the same moment.
+pub static CORE_OWN_RATIO: Fact = Fact {
+    name: "core_own_ratio",
+    unit: Unit::Ratio,
+    kind: FactKind::Gauge,
+    help: "part of a core's time that the kernel worked for the recording sexton itself; \
+           included in the system time",
 };
 
 /// The non-idle time of the busiest core, which is the subject.

@@ -76,7 +76,7 @@ pub static NAPI_STARVED: Fact = Fact {
     name: "napi_starved",
     unit: Unit::None,
     kind: FactKind::Event,
-    help: "network polling has waited over half a second on this core; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns, stack (outermost first, or [user])",
+    help: "network polling has waited over half a second on this core; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns, holder_own (it is the recording sexton itself; left out of all others), stack (outermost first, or [user])",
 };
 
 /// Network polling that had waited too long ran.
@@ -84,5 +84,5 @@ pub static NAPI_SERVED: Fact = Fact {
     name: "napi_served",
     unit: Unit::None,
     kind: FactKind::Event,
-    help: "network polling that had waited over half a second ran at last; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns",
+    help: "network polling that had waited over half a second ran at last; details: what, waited_ns, and, as far as they were seen, who had the core longest meanwhile: holder_pid, holder_comm, holder_since_ns (when it got the core, or the wait began if later), holder_ns, holder_own",
 };

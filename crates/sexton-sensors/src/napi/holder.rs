@@ -75,6 +75,12 @@ impl Holder {
         })
     }
 
+    /// Whether it is a thread of this process.
+    pub(super) fn is_own(&self, host: &Host) -> bool {
+        let path = host.proc(&format!("self/task/{}", self.pid));
+        path.is_ok_and(|path| host.root().meta(&path).is_ok())
+    }
+
     pub(super) fn details(&self) -> Vec<Detail> {
         let mut details: Vec<Detail> = vec![("holder_pid".into(), self.pid.to_string())];
         details.extend(Some("holder_comm".into()).zip(self.comm.clone()));

@@ -119,14 +119,18 @@ impl Busiest {
         hot.truncate(MAX_TOLD);
         for (pid, process) in hot {
             let subject = Subject::new(SubjectKind::Process, pid.to_string());
-            let mut details = process.details(interval, per_core);
-            if pid == self.own_pid {
-                details.push(detail("own", "yes"));
+            let is_own = pid == self.own_pid;
+            // Our own work is excluded from every core it was on, not only from the worst.
+            let cores = match is_own {
+                true => process.cores_above(LEAST_RATIO * per_core),
+                false => vec![process.worst_core()],
+            };
+            for core in cores {
+                let mut details = process.details(core, interval, per_core);
+                details.extend(is_own.then(|| detail("own", "yes")));
+                details.extend((self.n_lost > 0).then(|| detail("n_lost", self.n_lost)));
+                out.event(now, &subject, &PROCESS_ON_CORE, details);
             }
-            if self.n_lost > 0 {
-                details.push(detail("n_lost", self.n_lost));
-            }
-            out.event(now, &subject, &PROCESS_ON_CORE, details);
         }
         (self.began, self.n_stacks, self.n_lost) = (Some(now), 0, 0);
     }
@@ -145,8 +149,23 @@ impl Process {
             .unwrap_or_default()
     }
 
-    fn details(&self, interval: Duration, per_core: f64) -> Vec<Detail> {
-        let (cpu, all, kernel) = self.worst_core();
+    /// Cores where it had at least so many samples in the kernel, as [`Self::worst_core`].
+    fn cores_above(&self, least: f64) -> Vec<(u32, u64, u64)> {
+        let cores = self.cores.iter();
+        let cores = cores.map(|(cpu, (all, kernel))| (*cpu, *all, *kernel));
+        let mut cores: Vec<_> = cores
+            .filter(|(.., kernel)| *kernel as f64 >= least)
+            .collect();
+        cores.sort_unstable();
+        cores
+    }
+
+    fn details(
+        &self,
+        (cpu, all, kernel): (u32, u64, u64),
+        interval: Duration,
+        per_core: f64,
+    ) -> Vec<Detail> {
         let sum = |pick: fn(&(u64, u64)) -> u64| self.cores.values().map(pick).sum::<u64>();
         let n_kernel = sum(|core| core.1);
         let ratio = |n: u64| format!("{:.3}", (n as f64 / per_core).min(1.0));
@@ -278,11 +297,12 @@ mod tests {
     fn our_own_process_is_told_as_such() {
         let mut busiest = Busiest::new(Duration::from_millis(10));
         busiest.tell(&mut Sink::new("stacks", Moment::from_ns(1)));
-        for pid in [std::process::id(), u32::MAX] {
-            for _ in 0..500 {
+        let own = std::process::id();
+        for (pid, cpu) in [(own, 0), (own, 1), (u32::MAX, 0)] {
+            for _ in 0..400 + cpu {
                 busiest.see(Seen {
                     pid,
-                    cpu: 0,
+                    cpu,
                     comm: &"sexton".into(),
                     cgroup: None,
                     is_kernel: true,
@@ -293,8 +313,16 @@ mod tests {
         let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
         busiest.tell(&mut out);
         let told = out.into_records();
-        let own: Vec<_> = told.iter().map(|record| record.detail("own")).collect();
-        assert_eq!(own, [Some("yes"), None]);
+        let own: Vec<_> = told
+            .iter()
+            .map(|record| (record.detail("cpu"), record.detail("own")))
+            .collect();
+        let expected = [
+            (Some("0"), Some("yes")),
+            (Some("1"), Some("yes")),
+            (Some("0"), None),
+        ];
+        assert_eq!(own, expected);
     }
 
     #[test]

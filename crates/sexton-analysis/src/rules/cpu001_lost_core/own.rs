@@ -1,4 +1,5 @@
-//! What of a lost core sexton itself had: the one who looks must not accuse itself.
+//! What of a lost core sexton itself had, by samples of stacks: for recordings that do not
+//! tell it by core and moment (`core_own_ratio`).
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use sexton_model::subject::Subject;
 use super::Stretch;
 use crate::case::Case;
 use crate::figures::percent;
+use crate::own_work::OwnWork;
 
 /// Less than this of the core is not worth a word.
 pub(super) const LEAST: f64 = 0.05;
@@ -17,6 +19,10 @@ pub(super) const LEAST: f64 = 0.05;
 /// The part of these stretches in which sexton may have had the core. Samples are summed up
 /// over intervals that do not begin and end with a stretch, so this is what it had at most.
 pub(super) fn part(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> f64 {
+    if OwnWork::new(case).is_known() {
+        // It was left out already.
+        return 0.0;
+    }
     let own = case.of(&PROCESS_ON_CORE).iter().filter(|record| {
         record.detail("own").is_some() && record.detail("cpu") == Some(&*core.name)
     });
