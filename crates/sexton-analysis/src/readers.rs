@@ -12,6 +12,9 @@ use crate::case::Case;
 use crate::span::earlier;
 use crate::walks::{self, Seen};
 
+/// As many stacks of a process are told.
+const MAX_STACKS: usize = 16;
+
 /// One time that a process was seen at it.
 pub(crate) struct Sighting {
     pub(crate) comm: String,
@@ -21,10 +24,18 @@ pub(crate) struct Sighting {
     pub(crate) to: Moment,
     /// Its part of the core in the kernel; `None` when it held the core as a whole.
     pub(crate) ratio: Option<f64>,
-    /// The part of its kernel samples that had this very stack.
-    pub(crate) share: Option<f64>,
+    pub(crate) share: Option<Share>,
     pub(crate) seen: Seen,
     pub(crate) owners: Vec<Subject>,
+}
+
+/// What a part of the kernel samples of a process is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Share {
+    /// All that are at such work, by the stacks that were seen most.
+    OfWork(f64),
+    /// Those of the one stack that was seen most: older recordings have no other.
+    OfHottest(f64),
 }
 
 /// All times that a process had at least this part of a core, or held one, at such work.
@@ -45,7 +56,16 @@ fn sampled_one(record: &Record, part: f64) -> Option<Sighting> {
             .detail(key)
             .and_then(|value| value.parse::<f64>().ok())
     };
-    let ratio = number("kernel_ratio").filter(|ratio| *ratio >= part)?;
+    let ratio = number("kernel_ratio")?;
+    let (seen, share) = work(record)?;
+    // Of the hottest stack alone nothing tells how much of the rest is the same work.
+    let at_it = match share {
+        Some(Share::OfWork(share)) => ratio * share,
+        Some(Share::OfHottest(_)) | None => ratio,
+    };
+    if at_it < part {
+        return None;
+    }
     let owners = [("unit", SubjectKind::Unit), ("cgroup", SubjectKind::Cgroup)];
     let owners = owners.into_iter().filter_map(|(key, kind)| {
         let name = record.detail(key)?;
@@ -59,10 +79,27 @@ fn sampled_one(record: &Record, part: f64) -> Option<Sighting> {
         from: earlier(record.at, interval),
         to: record.at,
         ratio: Some(ratio),
-        share: number("hot_share"),
-        seen: walks::seen(record.detail("hot_stack")?)?,
+        share,
+        seen,
         owners: owners.collect(),
     })
+}
+
+/// What the stacks of a process show, and how much of its kernel time that is.
+fn work(record: &Record) -> Option<(Seen, Option<Share>)> {
+    let told = (1..=MAX_STACKS).map_while(|i| record.detail(&format!("stack_{i}")));
+    let stacks = told.filter_map(|told| {
+        let (n, stack) = told.split_once(' ')?;
+        Some((n.parse().ok()?, stack))
+    });
+    let stacks: Vec<(u64, &str)> = stacks.collect();
+    if stacks.is_empty() {
+        let hottest = record.detail("hot_share").and_then(|n| n.parse().ok());
+        let seen = walks::seen(record.detail("hot_stack")?)?;
+        return Some((seen, hottest.map(Share::OfHottest)));
+    }
+    let work = walks::work(stacks.into_iter())?;
+    Some((work.seen, Some(Share::OfWork(work.share))))
 }
 
 fn holder(record: &Record) -> Option<Sighting> {

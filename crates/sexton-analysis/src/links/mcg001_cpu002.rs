@@ -81,7 +81,12 @@ fn gravest(case: &Case<'_>, effect: &Finding) -> Option<Seen> {
 
 /// The file whose read such a stack belongs to; `None` when it may be any, as in reclaim.
 fn file_of(seen: &Seen) -> Option<&'static str> {
-    match seen.function.as_str() {
+    let by_function = file_read_by(&seen.function);
+    by_function.or_else(|| file_read_by(seen.caller.as_deref()?))
+}
+
+fn file_read_by(function: &str) -> Option<&'static str> {
+    match function {
         "memcg_numa_stat_show"
         | "memory_numa_stat_show"
         | "mem_cgroup_nr_lru_pages"

@@ -16,7 +16,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::figures::{percent, time, times};
-use crate::readers::{Sighting, sightings};
+use crate::readers::{Share, Sighting, sightings};
 use crate::rule::{Findings, Rule, Threshold};
 use crate::span;
 use crate::unit_name::systemctl;
@@ -181,18 +181,28 @@ fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
             .then_with(|| b.from.cmp(&a.from))
     });
     if let Some(worst) = worst {
-        let share = worst.share.map_or(String::new(), |share| {
-            format!(
-                "; {} of its kernel samples had that very stack",
+        let function = &worst.seen.function;
+        let stacks = match worst.share {
+            Some(Share::OfWork(share)) => {
+                let below = worst.seen.caller.as_ref();
+                let below = below.map_or(String::new(), |caller| format!(" below {caller}"));
+                format!(
+                    "{} of its kernel samples were {}, most in {function}{below}",
+                    percent(share),
+                    worst.seen.does.words()
+                )
+            }
+            Some(Share::OfHottest(share)) => format!(
+                "its hottest stack in {function}; {} of its kernel samples had that very stack",
                 percent(share)
-            )
-        });
+            ),
+            None => format!("its hottest stack in {function}"),
+        };
         let text = format!(
-            "seen {}: {} of core {} at the most, its hottest stack in {}{share}",
+            "seen {}: {} of core {} at the most, {stacks}",
             times(sampled.len()),
             percent(worst.ratio.unwrap_or(0.0)),
             worst.core.name,
-            worst.seen.function,
         );
         all.push(Evidence::speaks_for("stacks", text).value(worst.ratio.unwrap_or(0.0)));
     }

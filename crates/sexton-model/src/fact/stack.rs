@@ -13,9 +13,10 @@ pub(super) static ALL: &[&Fact] = &[&PROCESS_ON_CORE, &STACK_SAMPLES, &STACK_SAM
 /// `unit`, `samples` and `kernel_samples` (on all cores), `interval_ns`, `core_ratio` and
 /// `kernel_ratio` (parts of one core's time: of all its samples, and of those in the kernel,
 /// on that core), `hot_stack` (the kernel stack that was seen most, `outermost;...;innermost`)
-/// and `hot_share` (its part of the kernel samples), `n_lost` (samples of all cores that were
+/// and `hot_share` (its part of the kernel samples), `stack_1` to `stack_16` (the kernel stacks
+/// that were seen most, each as its samples and the stack: `124 outermost;...;innermost`), `n_lost` (samples of all cores that were
 /// lost in this interval; left out when none were), `own` (it is the process that records
-/// this; left out of all others). What is not known is left out.
+/// this, which is told once for each core it was on; left out of all others). What is not known is left out.
 pub static PROCESS_ON_CORE: Fact = Fact {
     name: "process_on_core",
     unit: Unit::None,

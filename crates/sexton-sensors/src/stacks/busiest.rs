@@ -26,6 +26,14 @@ const MAX_STACKS: usize = 1 << 14;
 /// What is told of a stack, in bytes.
 const MAX_STACK_BYTES: usize = 4096;
 
+/// Where the most frequent kernel stacks of a process are told, each as `samples stack`.
+const STACKS: [&str; 16] = [
+    "stack_1", "stack_2", "stack_3", "stack_4", "stack_5", "stack_6", "stack_7", "stack_8",
+    "stack_9", "stack_10", "stack_11", "stack_12", "stack_13", "stack_14", "stack_15", "stack_16",
+];
+/// What is told of all stacks of a process, in bytes: sixteen of the depth that reads have.
+const MAX_STACKS_BYTES: usize = 8192;
+
 /// A sample, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
@@ -184,11 +192,32 @@ impl Process {
             detail("core_ratio", ratio(all)),
             detail("kernel_ratio", ratio(kernel)),
         ]);
-        let hottest = self.stacks.values();
-        if let Some((n, stack)) = hottest.max_by_key(|(n, stack)| (*n, stack.len())) {
+        details.extend(self.stacks_told(n_kernel));
+        details
+    }
+
+    /// The kernel stacks that were seen most, as they were seen: what they mean is for the
+    /// judge to say. One stack alone may be a third of a walk, or less.
+    fn stacks_told(&self, n_kernel: u64) -> Vec<Detail> {
+        let mut stacks: Vec<(u64, String)> = self
+            .stacks
+            .values()
+            .map(|(n, stack)| (*n, folded(stack)))
+            .collect();
+        stacks.sort_by(|a, b| (b.0, b.1.len(), &b.1).cmp(&(a.0, a.1.len(), &a.1)));
+        let mut details = Vec::new();
+        if let Some((n, stack)) = stacks.first() {
             let share = *n as f64 / n_kernel.max(1) as f64;
-            details.push(detail("hot_stack", folded(stack)));
+            details.push(detail("hot_stack", stack));
             details.push(detail("hot_share", format!("{share:.3}")));
+        }
+        let mut bytes = 0;
+        for (key, (n, stack)) in STACKS.into_iter().zip(&stacks) {
+            bytes += stack.len();
+            if bytes > MAX_STACKS_BYTES {
+                break;
+            }
+            details.push(detail(key, format!("{n} {stack}")));
         }
         details
     }
@@ -291,6 +320,40 @@ mod tests {
             ],
         );
         check(&[], &[]);
+    }
+
+    #[test]
+    fn the_most_frequent_stacks_are_told_with_their_counts() {
+        let mut process = Process {
+            comm: "kubelet".into(),
+            cgroup: None,
+            cores: HashMap::from([(1, (500, 500))]),
+            stacks: HashMap::new(),
+        };
+        for n in 0..40_u64 {
+            let name = format!("f{n:02}");
+            process
+                .stacks
+                .insert(n, (n + 1, vec![place(&name), place("read")]));
+        }
+        let told = process.details((1, 500, 500), Duration::from_secs(10), 1000.0);
+        let of = |key: &str| told.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
+        assert_eq!(of("stack_1"), Some("40 read;f39"));
+        assert_eq!(of("stack_16"), Some("25 read;f24"));
+        assert_eq!(of("hot_stack"), Some("read;f39"));
+        // Deep ones are fewer.
+        let deep: Vec<Arc<Place>> = (0..200)
+            .map(|_| place("a_long_name_of_a_function"))
+            .collect();
+        for n in 0..40 {
+            process.stacks.insert(n, (n + 1, deep.clone()));
+        }
+        let told = process.details((1, 500, 500), Duration::from_secs(10), 1000.0);
+        let n = told
+            .iter()
+            .filter(|(key, _)| key.starts_with("stack_"))
+            .count();
+        assert_eq!(n, 2);
     }
 
     #[test]

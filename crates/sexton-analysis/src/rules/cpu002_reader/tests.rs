@@ -119,3 +119,44 @@ fn without_stacks_nobody_is_cleared() {
         1
     );
 }
+
+/// A process with this part of core 3 and these kernel stacks.
+fn with_stacks(ratio: &str, stacks: &[(&'static str, &str)]) -> Vec<Finding> {
+    let mut details = vec![
+        ("comm", "kubelet"),
+        ("cpu", "3"),
+        ("interval_ns", "10000000000"),
+        ("kernel_ratio", ratio),
+        ("hot_stack", ZERO),
+        ("hot_share", "0.3"),
+    ];
+    details.extend(stacks);
+    let process = subject(SubjectKind::Process, "812");
+    let story = Story::default().event("stacks", 20.0, &process, &PROCESS_ON_CORE, &details);
+    story.found_by(&RULE)
+}
+
+#[test]
+fn the_share_of_all_stacks_counts_and_not_the_hottest() {
+    let zero = format!("30 {ZERO}");
+    let iter = "25 vfs_read;seq_read;memcg_numa_stat_show;mem_cgroup_iter";
+    let walk = format!("28 {WALK}");
+    let stacks = [("stack_1", &*zero), ("stack_2", &*walk), ("stack_3", iter)];
+    let found = with_stacks("0.9", &stacks);
+    assert_eq!(found[0].id().as_str(), "CPU002:kubelet");
+    let words = words(&found[0]);
+    assert!(
+        words.contains("64 % of its kernel samples were walking memory cgroups"),
+        "{words}"
+    );
+    // Of a quarter of a core less than the limit goes into it.
+    assert!(with_stacks("0.25", &stacks).is_empty());
+    assert!(with_stacks("0.9", &stacks[..1]).is_empty());
+}
+
+#[test]
+fn what_sexton_reads_itself_is_no_finding() {
+    let walk = format!("28 {WALK}");
+    let found = with_stacks("0.9", &[("stack_1", &*walk), ("own", "yes")]);
+    assert!(found.is_empty());
+}
