@@ -1,0 +1,114 @@
+//! Where reads are timed: beside the dying cgroups, and above them.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use sexton_host::Host;
+use sexton_host::cgroup::MemoryHierarchy;
+use sexton_host::cgroup::survey::Survey;
+use sexton_model::census::{Census, CgroupIx, Method, State};
+use sexton_model::record::Detail;
+use sexton_model::text::escape;
+
+use super::least;
+use crate::details::detail;
+
+/// A cgroup by its directory and by its path in the hierarchy.
+#[derive(Debug)]
+struct Place {
+    directory: PathBuf,
+    path: Vec<u8>,
+}
+
+/// A leaf, and a cgroup above dying ones with how many of them, where that is known.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    leaf: Option<Place>,
+    above: Option<(Place, Option<u64>)>,
+}
+
+impl Places {
+    /// By the census where it names cgroups, else by the directories.
+    pub(super) fn choose(
+        host: &Host,
+        memory: &MemoryHierarchy,
+        census: &Census,
+        above: Option<CgroupIx>,
+    ) -> Self {
+        let Some(mount) = &memory.mount else {
+            return Self::default();
+        };
+        match census.method {
+            Method::BpfWalk => Self::of_census(mount, census, above),
+            _ => Self::of_directories(host, memory).unwrap_or_default(),
+        }
+    }
+
+    fn of_census(mount: &Path, census: &Census, above: Option<CgroupIx>) -> Self {
+        let place = |ix| {
+            let path = census.tree.path(ix);
+            let below = path.strip_prefix(b"/").unwrap_or(&path);
+            Place {
+                directory: mount.join(OsStr::from_bytes(below)),
+                path,
+            }
+        };
+        let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
+        Self {
+            leaf: leaf(census).map(place),
+            above: above.map(|ix| (place(ix), Some(census.dying_below(ix)))),
+        }
+    }
+
+    fn of_directories(host: &Host, memory: &MemoryHierarchy) -> Option<Self> {
+        let survey = Survey::take(host, memory).ok()?;
+        let place = |directory: PathBuf| Place {
+            path: memory.path_of(&directory),
+            directory,
+        };
+        let most = survey.parents.into_iter().next();
+        Some(Self {
+            leaf: survey.leaf.map(place),
+            above: most.map(|most| (place(most.directory), most.n_dying)),
+        })
+    }
+
+    /// What a read of the leaf's file takes.
+    pub(super) fn leaf(&self, host: &Host, file: &str) -> Vec<Detail> {
+        let Some(leaf) = &self.leaf else {
+            return Vec::new();
+        };
+        let ns = least(host, &leaf.directory.join(file), None);
+        ns.map_or_else(Vec::new, |ns| {
+            vec![detail("leaf", escape(&leaf.path)), detail("leaf_ns", ns)]
+        })
+    }
+
+    /// What a read above dying ones takes, by a way to take the time of it.
+    pub(super) fn above(&self, time: impl FnOnce(&Path) -> Option<u64>) -> Vec<Detail> {
+        let Some((above, n_dying)) = &self.above else {
+            return Vec::new();
+        };
+        let Some(ns) = time(&above.directory) else {
+            return Vec::new();
+        };
+        let mut details = vec![detail("ancestor", escape(&above.path))];
+        details.extend(n_dying.map(|n| detail("ancestor_dying", n)));
+        details.push(detail("ancestor_ns", ns));
+        details
+    }
+}
+
+/// A live cgroup with nothing below it; one in use if there is one.
+fn leaf(census: &Census) -> Option<CgroupIx> {
+    let leaves = census.tree.iter().filter(|(_, cgroup)| {
+        cgroup.state == State::Live && cgroup.parent.is_some() && !cgroup.has_children
+    });
+    let mut leaves = leaves.peekable();
+    let any = leaves.peek().map(|(ix, _)| *ix);
+    let used = leaves
+        .find(|(_, cgroup)| cgroup.populated)
+        .map(|(ix, _)| ix);
+    used.or(any)
+}
