@@ -148,8 +148,19 @@ pub struct Diagnosis {
     pub forecasts: Vec<Forecast>,
     /// Rules that could not judge.
     pub not_judged: Vec<NotJudged>,
+    /// What was seen by lesser means than the best, each once.
+    pub step_downs: Vec<StepDown>,
     /// What could not be seen, each thing once.
     pub gaps: Vec<Gap>,
+}
+
+/// Something that was seen by lesser means, because the best did not work on this kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepDown {
+    /// What was seen: stacks, names of dying cgroups.
+    pub what: String,
+    /// By which means.
+    pub by: String,
 }
 
 impl Diagnosis {

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::origin::Origin;
-use sexton_model::record::Detail;
+use sexton_model::record::{Detail, Sink};
+use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
 /// One detail.
@@ -21,4 +23,11 @@ pub(crate) fn of_origin(path: &[u8], details: &mut Vec<Detail>) {
     if let Some(container) = origin.container() {
         details.push(detail("container", escape(container.id.as_bytes())));
     }
+}
+
+/// Tells that something is seen by lesser means than the best: "stacks by perf events".
+pub(crate) fn step_down(sensor: &'static str, what: &str, by: &str, out: &mut Sink) {
+    let about = Subject::new(SubjectKind::Sensor, sensor);
+    let details = vec![detail("what", what), detail("by", by)];
+    out.event(out.now(), &about, &SEXTON_STEP_DOWN, details);
 }

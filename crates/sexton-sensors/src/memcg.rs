@@ -19,12 +19,14 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::{Host, HostError, clock, machine, runtimes};
 use sexton_model::census::{Census, Hierarchy, Look, Method};
 use sexton_model::fact::memcg as fact;
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
+use crate::details::step_down;
 use crate::{Sensor, SensorSpec, bpf};
 
 pub(crate) use reads::{numa_file, time_numa_stat};
@@ -43,6 +45,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::MEMCG_STAT_READ_NS,
         &fact::MEMCG_ORIGIN,
         &fact::MEMCG_READS,
+        &SEXTON_STEP_DOWN,
     ],
     every: FIRST_EVERY,
     deadline: DEADLINE,
@@ -286,6 +289,13 @@ impl Memcg {
             if let Some(value) = value {
                 out.sample(&node, fact, value as f64);
             }
+        }
+        if self.n_taken == 0 && census.method != Method::BpfWalk {
+            let by = match census.method {
+                Method::CgroupStat => "counts of cgroup.stat",
+                Method::BpfWalk | Method::ProcCgroups => "counts of /proc/cgroups and directories",
+            };
+            step_down(NAME, "dying cgroups", by, out);
         }
         let looks = origins::tell(&census, out);
         let above = looks.first().and_then(|look| look.above);

@@ -3,7 +3,12 @@
 use super::{Fact, FactKind, Unit};
 
 /// All of this area.
-pub(super) static ALL: &[&Fact] = &[&SEXTON_POLL_NS, &SEXTON_WALL_CLOCK_NS, &SEXTON_CLOCK_JUMP];
+pub(super) static ALL: &[&Fact] = &[
+    &SEXTON_POLL_NS,
+    &SEXTON_WALL_CLOCK_NS,
+    &SEXTON_CLOCK_JUMP,
+    &SEXTON_STEP_DOWN,
+];
 
 /// How long a poll of a sensor took.
 pub static SEXTON_POLL_NS: Fact = Fact {
@@ -27,4 +32,15 @@ pub static SEXTON_CLOCK_JUMP: Fact = Fact {
     unit: Unit::None,
     kind: FactKind::Event,
     help: "the wall clock was set: it moved against the clock of the recording",
+};
+
+/// A sensor sees something by lesser means, because the best does not work on this kernel.
+///
+/// The subject is the sensor. Details: `what` (stacks, dying cgroups) and `by` (perf events,
+/// counts), as they are shown: "stacks by perf events".
+pub static SEXTON_STEP_DOWN: Fact = Fact {
+    name: "sexton_step_down",
+    unit: Unit::None,
+    kind: FactKind::Event,
+    help: "a sensor sees something by lesser means than the best: what, and by which",
 };
