@@ -1,9 +1,10 @@
 //! Which live directories lie above dying cgroups, as far as directories and their counters
 //! tell. For kernels where nothing names the dying ones themselves.
 //!
-//! What a cgroup uses includes what all below it use, dying ones too. So what a directory
-//! without processes uses beyond its live children belongs to dead ones below it, or to what
-//! ran there before. On cgroup v2 `cgroup.stat` counts them.
+//! What a cgroup uses includes what all below it use, dying ones too. So on cgroup v1 what a
+//! directory without processes uses beyond its live children and its own pages belongs to dead
+//! ones below it. Totals of `memory.stat` do not tell: before 5.13 a child with few pages is
+//! not in them. On cgroup v2 `cgroup.stat` counts the dying ones.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,10 +47,10 @@ pub struct Parent {
     /// Dying cgroups below it and not below one of its live children, where the kernel counts
     /// them.
     pub n_dying: Option<u64>,
-    /// Bytes beyond what live children use.
+    /// Bytes beyond what the living use.
     pub orphan_bytes: u64,
-    /// Bytes that live children use.
-    pub children_bytes: u64,
+    /// Bytes of the living: of its children, and on v1 its own.
+    pub living_bytes: u64,
 }
 
 /// One directory, as it was seen.
@@ -76,11 +77,9 @@ impl Survey {
             count(host, memory.hierarchy, &mut seen, ix);
         }
         let leaf = leaf(host, &seen);
-        let mut parents: Vec<Parent> = seen
-            .iter()
-            // Above the root there is nothing to compare with, and below it all else.
-            .skip(1)
-            .filter_map(|one| parent(host, memory.hierarchy, one))
+        // The root is above all of them, which says nothing.
+        let mut parents: Vec<Parent> = (1..seen.len())
+            .filter_map(|ix| parent(host, memory.hierarchy, &seen, ix))
             .filter(|parent| Some(&parent.directory) != leaf.as_ref())
             .collect();
         parents.sort_by(|a, b| {
@@ -136,8 +135,7 @@ fn count(host: &Host, hierarchy: Hierarchy, seen: &mut [Seen], ix: usize) {
         Hierarchy::V2 => "memory.current",
     };
     let directory = &seen[ix].directory;
-    let used = host.read_text(directory.join(file)).ok();
-    let used = used.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+    let used = number(host, &directory.join(file));
     let n_dying = match hierarchy {
         Hierarchy::V1 => None,
         Hierarchy::V2 => CgroupStat::read(host, directory).ok().map(|s| s.dying()),
@@ -150,21 +148,67 @@ fn count(host: &Host, hierarchy: Hierarchy, seen: &mut [Seen], ix: usize) {
     }
 }
 
-fn parent(host: &Host, hierarchy: Hierarchy, seen: &Seen) -> Option<Parent> {
+fn parent(host: &Host, hierarchy: Hierarchy, all: &[Seen], ix: usize) -> Option<Parent> {
+    let seen = &all[ix];
+    let beyond = seen.used_bytes.saturating_sub(seen.children_bytes);
     let n_dying = seen
         .n_dying
         .map(|n| n.saturating_sub(seen.n_dying_in_children));
-    let orphan_bytes = seen.used_bytes.saturating_sub(seen.children_bytes);
-    let is_one = match hierarchy {
-        Hierarchy::V2 => n_dying.is_some_and(|n| n > 0),
-        Hierarchy::V1 => orphan_bytes >= LEAST_BYTES && !has_processes(host, &seen.directory),
+    let (is_one, own) = match hierarchy {
+        Hierarchy::V2 => (n_dying.is_some_and(|n| n > 0), Own::default()),
+        Hierarchy::V1 if beyond < LEAST_BYTES || has_processes(host, &seen.directory) => {
+            return None;
+        }
+        Hierarchy::V1 => {
+            let own = Own::read(host, all, ix);
+            (
+                beyond >= own.pages_bytes + own.kernel_bytes + LEAST_BYTES,
+                own,
+            )
+        }
     };
     is_one.then(|| Parent {
         directory: seen.directory.clone(),
         n_dying,
-        orphan_bytes,
-        children_bytes: seen.children_bytes,
+        orphan_bytes: beyond.saturating_sub(own.pages_bytes + own.kernel_bytes),
+        living_bytes: seen.children_bytes + own.pages_bytes,
     })
+}
+
+/// What a directory of v1 uses itself.
+#[derive(Debug, Default)]
+struct Own {
+    /// Page cache and anonymous memory.
+    pages_bytes: u64,
+    /// Kernel memory that no live child uses. Structures of children, dying ones too, are part
+    /// of it from 5.9 on: no reclaim takes them, and nothing living misses them.
+    kernel_bytes: u64,
+}
+
+impl Own {
+    fn read(host: &Host, all: &[Seen], ix: usize) -> Self {
+        let directory = &all[ix].directory;
+        let stat = host.read_text(directory.join("memory.stat"));
+        let stat = stat.unwrap_or_default();
+        let field = |name: &str| -> u64 {
+            let mut fields = stat.lines().filter_map(|line| line.split_once(' '));
+            let value = fields.find(|(known, _)| *known == name);
+            value.and_then(|(_, n)| n.parse().ok()).unwrap_or(0)
+        };
+        let kernel = |directory: &Path| number(host, &directory.join("memory.kmem.usage_in_bytes"));
+        let children = all.iter().filter(|one| one.parent == Some(ix));
+        let of_children: u64 = children.map(|one| kernel(&one.directory)).sum();
+        Self {
+            pages_bytes: field("cache") + field("rss"),
+            kernel_bytes: kernel(directory).saturating_sub(of_children),
+        }
+    }
+}
+
+/// A counter; 0 where there is none.
+fn number(host: &Host, path: &Path) -> u64 {
+    let text = host.read_text(path).ok();
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 fn has_processes(host: &Host, directory: &Path) -> bool {

@@ -8,17 +8,20 @@ use sexton_host::{FolderRoot, Host};
 use sexton_model::census::Hierarchy;
 use sexton_testkit::TempTree;
 
-/// Directories as (path, used bytes, processes, dying).
+/// Directories as (path, used bytes, processes, dying). What is called idle has used it itself.
 fn survey(hierarchy: Hierarchy, directories: &[(&str, u64, &str, u64)]) -> Survey {
     let mut tree = TempTree::new();
     for (path, used, processes, dying) in directories {
         let stat = format!("nr_descendants 0\nnr_dying_descendants {dying}\n");
+        let own = if path.ends_with("idle") { *used } else { 0 };
+        let own = format!("cache {own}\nrss 0\ntotal_cache 7\n");
         let used = used.to_string();
         for (name, text) in [
             ("memory.usage_in_bytes", used.as_str()),
             ("memory.current", used.as_str()),
             ("cgroup.procs", processes),
             ("cgroup.stat", &stat),
+            ("memory.stat", &own),
         ] {
             tree = tree.file(&format!("cg/{path}/{name}"), text);
         }
@@ -40,7 +43,8 @@ const NODE: &[(&str, u64, &str, u64)] = &[
     ("kubepods", 30 << 20, "", 0),
     ("kubepods/pod1", 30 << 20, "9\n", 0),
     ("system.slice", 40 << 20, "", 3),
-    ("system.slice/a.service", 39 << 20, "8\n", 0),
+    ("system.slice/a.service", 20 << 20, "8\n", 0),
+    ("system.slice/idle", 19 << 20, "", 0),
 ];
 
 #[test]
@@ -53,7 +57,7 @@ fn counters_tell_who_lies_above_dead_ones() {
         .collect();
     let expected = [("/cg/docker", 70), ("/cg/system.slice", 1)];
     assert_eq!(parents, expected.map(|(path, mib)| (Path::new(path), mib)));
-    assert_eq!(found.parents[0].children_bytes, 10 << 20);
+    assert_eq!(found.parents[0].living_bytes, 10 << 20);
     assert_eq!(found.leaf, Some("/cg/docker/live".into()));
     assert!(found.is_whole);
 }
