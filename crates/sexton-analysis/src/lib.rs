@@ -19,6 +19,7 @@ mod klog;
 mod known;
 mod links;
 mod lives;
+mod nameless;
 mod nic;
 mod origins;
 mod own_work;

@@ -15,6 +15,9 @@ use crate::walks::{self, Seen};
 /// As many stacks of a process are told.
 const MAX_STACKS: usize = 16;
 
+/// Stacks that are told are all but a few when they have this part of the samples.
+const MOST: f64 = 0.8;
+
 /// One time that a process was seen at it.
 pub(crate) struct Sighting {
     pub(crate) comm: String,
@@ -98,8 +101,13 @@ fn work(record: &Record) -> Option<(Seen, Option<Share>)> {
         let seen = walks::seen(record.detail("hot_stack")?)?;
         return Some((seen, hottest.map(Share::OfHottest)));
     }
+    let told: u64 = stacks.iter().map(|(n, _)| n).sum();
     let work = walks::work(stacks.into_iter())?;
-    Some((work.seen, Some(Share::OfWork(work.share))))
+    // What is not told is little where most is; else it is as what is told.
+    let all = record.detail("kernel_samples").and_then(|n| n.parse().ok());
+    let all = all.filter(|all: &f64| told as f64 >= MOST * all);
+    let part = all.map_or(1.0, |all| (told as f64 / all).min(1.0));
+    Some((work.seen, Some(Share::OfWork(work.share * part))))
 }
 
 fn holder(record: &Record) -> Option<Sighting> {

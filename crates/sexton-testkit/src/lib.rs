@@ -1,5 +1,6 @@
 //! For tests only.
 
+pub mod captured;
 pub mod snapshot;
 pub mod story;
 mod tree;

@@ -221,8 +221,10 @@ impl Growth {
         self.ns.1 / self.ns.0.max(1.0)
     }
 
+    /// Of a first look at few or none most of the time is no walk, so that a read cannot grow
+    /// as much as their number does: a growth to fifty times is enough.
     fn is_in_step(&self) -> bool {
-        self.ns_times() >= self.dying_times() / 2.0
+        self.ns_times() >= self.dying_times().min(100.0) / 2.0
     }
 
     fn is_flat(&self) -> bool {

@@ -7,6 +7,7 @@ use sexton_model::subject::Subject;
 use super::{LinkRule, Meeting};
 use crate::case::Case;
 use crate::figures;
+use crate::nameless::Nameless;
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "MCG001",
@@ -19,8 +20,12 @@ const LEAST_SHARE: f64 = 0.05;
 
 fn meet(case: &Case<'_>, cause: &Finding, _: &Finding) -> Meeting {
     let node = Subject::node();
-    let own = case.latest(&MEMCG_DYING, &cause.subject).unwrap_or(0.0);
     let dying = case.latest(&MEMCG_DYING, &node).unwrap_or(0.0);
+    // A pile that could only be counted is all of them.
+    let own = match Nameless::of(case) {
+        Some(_) => dying,
+        None => case.latest(&MEMCG_DYING, &cause.subject).unwrap_or(0.0),
+    };
     let total = dying + case.latest(&MEMCG_LIVE, &node).unwrap_or(0.0);
     let share = own / total.max(1.0);
     if share < LEAST_SHARE {

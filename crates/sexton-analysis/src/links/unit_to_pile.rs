@@ -8,6 +8,7 @@ use super::{LinkRule, Meeting};
 use crate::births::Births;
 use crate::case::Case;
 use crate::figures;
+use crate::nameless::Nameless;
 
 pub(super) static FROM_LOOP: LinkRule = LinkRule {
     cause: "UNIT001",
@@ -42,7 +43,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         evidence.push(Evidence::speaks_for("cgroups, memcg", text));
     }
     if evidence.is_empty() {
-        return Meeting::Strangers;
+        return by_step(case, cause);
     }
     evidence.extend(left(case, effect));
     evidence.extend(starts(case, cause));
@@ -59,6 +60,22 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         },
         evidence,
     )
+}
+
+/// No census names the dying ones, and nothing else leads to the unit: then it is only that
+/// they become more as it starts.
+fn by_step(case: &Case<'_>, cause: &Finding) -> Meeting {
+    let Some(nameless) = Nameless::of(case) else {
+        return Meeting::Strangers;
+    };
+    let starts = case.samples(&unit_fact::UNIT_STARTS, &cause.subject);
+    let starts = starts.filter(|(at, _)| nameless.is_within(*at));
+    let n: f64 = starts.map(|(_, n)| n).sum();
+    let what = format!("{} started", cause.subject.name);
+    match nameless.in_step(n as usize, &what) {
+        Some(evidence) => Meeting::Joined(Confidence::POSSIBLE, vec![evidence]),
+        None => Meeting::Strangers,
+    }
 }
 
 /// How many of those that were removed under our eyes stayed.

@@ -106,7 +106,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
     let gravest = sightings.iter().map(|sighting| &sighting.seen).max();
     let (does, function) = gravest.map_or((walks::Does::Read, ""), |seen| {
-        (seen.does, seen.function.as_str())
+        // Who calls it says more than a helper that many call.
+        let function = seen.caller.as_ref().unwrap_or(&seen.function);
+        (seen.does, function.as_str())
     });
     let distinct = |of: fn(&Sighting) -> &Subject| -> BTreeSet<&Subject> {
         sightings.iter().map(of).collect()

@@ -76,7 +76,8 @@ pub static MEMCG_ORIGIN: Fact = Fact {
 /// `root_first_ns` (the first read, which pays for what was put off), `root_ns`, `leaf`
 /// and `leaf_ns` (a live cgroup with nothing below it), `ancestor`, `ancestor_dying` and
 /// `ancestor_ns` (the nearest live cgroup above the most dying ones, with how many lie
-/// below it; left out when that is the root), `dying` (of the node). Each `_ns` but the
+/// below it; left out when that is the root), `ancestor_bytes` (where nothing names the dying
+/// ones: what it uses beyond its live children), `dying` (of the node). Each `_ns` but the
 /// first is the least of five reads in a row. What is not known is left out.
 pub static MEMCG_READS: Fact = Fact {
     name: "memcg_reads",

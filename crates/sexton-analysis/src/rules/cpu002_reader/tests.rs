@@ -44,7 +44,7 @@ fn any_reader_that_walks_is_named_with_function_and_core() {
     for expected in [
         "anything (pid 812)",
         "93 % of core 3",
-        "cpumask_next",
+        "memcg_numa_stat_show",
         "walking memory cgroups",
     ] {
         assert!(finding.title.contains(expected), "{}", finding.title);

@@ -21,11 +21,19 @@ struct Place {
     path: Vec<u8>,
 }
 
-/// A leaf, and a cgroup above dying ones with how many of them, where that is known.
+/// A leaf, and a cgroup above dying ones.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     leaf: Option<Place>,
-    above: Option<(Place, Option<u64>)>,
+    above: Option<Above>,
+}
+
+/// A cgroup above dying ones, with what is known of those.
+#[derive(Debug)]
+struct Above {
+    place: Place,
+    n_dying: Option<u64>,
+    orphan_bytes: Option<u64>,
 }
 
 impl Places {
@@ -57,7 +65,11 @@ impl Places {
         let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
         Self {
             leaf: leaf(census).map(place),
-            above: above.map(|ix| (place(ix), Some(census.dying_below(ix)))),
+            above: above.map(|ix| Above {
+                place: place(ix),
+                n_dying: Some(census.dying_below(ix)),
+                orphan_bytes: None,
+            }),
         }
     }
 
@@ -70,7 +82,11 @@ impl Places {
         let most = survey.parents.into_iter().next();
         Some(Self {
             leaf: survey.leaf.map(place),
-            above: most.map(|most| (place(most.directory), most.n_dying)),
+            above: most.map(|most| Above {
+                place: place(most.directory),
+                n_dying: most.n_dying,
+                orphan_bytes: Some(most.orphan_bytes),
+            }),
         })
     }
 
@@ -87,14 +103,15 @@ impl Places {
 
     /// What a read above dying ones takes, by a way to take the time of it.
     pub(super) fn above(&self, time: impl FnOnce(&Path) -> Option<u64>) -> Vec<Detail> {
-        let Some((above, n_dying)) = &self.above else {
+        let Some(above) = &self.above else {
             return Vec::new();
         };
-        let Some(ns) = time(&above.directory) else {
+        let Some(ns) = time(&above.place.directory) else {
             return Vec::new();
         };
-        let mut details = vec![detail("ancestor", escape(&above.path))];
-        details.extend(n_dying.map(|n| detail("ancestor_dying", n)));
+        let mut details = vec![detail("ancestor", escape(&above.place.path))];
+        details.extend(above.n_dying.map(|n| detail("ancestor_dying", n)));
+        details.extend(above.orphan_bytes.map(|n| detail("ancestor_bytes", n)));
         details.push(detail("ancestor_ns", ns));
         details
     }

@@ -1,0 +1,142 @@
+//! A pile of dying cgroups that could be counted and not named: where it lies, and what it
+//! grows in step with.
+//!
+//! Where no census names the dying ones, three things still lead to who makes them: the one
+//! parent directory that has memory of dead children, cgroups that were removed under our eyes
+//! and never released, and a count that grows as containers end or a unit starts.
+
+use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_ORIGIN, MEMCG_READS};
+use sexton_model::finding::{Confidence, Evidence};
+use sexton_model::moment::Moment;
+use sexton_model::record::Record;
+use sexton_model::subject::Subject;
+
+use crate::births::Births;
+use crate::case::Case;
+use crate::figures::{count, time_ns};
+use crate::rules::cpu002_reader::SLOW_TIMES;
+
+/// Fewer in the window tell nothing.
+const LEAST: f64 = 3.0;
+
+/// A count that grows by so many for each thing that happens goes in step with it: a container
+/// leaves one cgroup, or one more for what is in it; some are released at once.
+const PER_EACH: (f64, f64) = (0.5, 3.0);
+
+/// What each dying one uses at least: one page pins it, often no more.
+const BYTES_EACH: f64 = 2048.0;
+
+/// A pile without names.
+#[derive(Debug)]
+pub(crate) struct Nameless<'a> {
+    points: Vec<(Moment, f64)>,
+    /// The directory that they lie below, and how that is known.
+    pub(crate) parent: Option<Parent<'a>>,
+}
+
+/// The directory above most of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) confidence: Confidence,
+    pub(crate) evidence: Evidence,
+}
+
+impl<'a> Nameless<'a> {
+    /// `None` when a census names them, or none could be counted.
+    pub(crate) fn of(case: &Case<'a>) -> Option<Self> {
+        let points: Vec<_> = case.samples(&MEMCG_DYING, &Subject::node()).collect();
+        let is_named = !case.of(&MEMCG_ORIGIN).is_empty();
+        let (_, dying) = *points.last().filter(|_| !is_named)?;
+        let reads = case.of(&MEMCG_READS).iter().rev();
+        let parents: Vec<Parent<'a>> = reads
+            .filter_map(|record| parent(case, record, dying))
+            .collect();
+        let parent = parents.into_iter().max_by_key(|parent| parent.confidence);
+        Some(Self { points, parent })
+    }
+
+    /// By how many they became more in the window.
+    pub(crate) fn grown(&self) -> f64 {
+        let first = self.points.first().map_or(0.0, |point| point.1);
+        let last = self.points.last().map_or(0.0, |point| point.1);
+        (last - first).max(0.0)
+    }
+
+    /// Whether something happened between the first count and the last.
+    pub(crate) fn is_within(&self, at: Moment) -> bool {
+        let (first, last) = (self.points.first(), self.points.last());
+        first.is_some_and(|first| first.0 <= at) && last.is_some_and(|last| at <= last.0)
+    }
+
+    /// Whether the count grew as something happened so many times between the first count and
+    /// the last.
+    pub(crate) fn in_step(&self, n: usize, what: &str) -> Option<Evidence> {
+        let grown = self.grown();
+        let each = grown / n as f64;
+        let is_enough = n as f64 >= LEAST && grown >= LEAST;
+        (is_enough && PER_EACH.0 <= each && each <= PER_EACH.1).then(|| {
+            let text = format!(
+                "while {what} {} times, dying ones became {} more",
+                count(n as u64),
+                count(grown as u64)
+            );
+            Evidence::speaks_for("memcg: count", text).value(each)
+        })
+    }
+
+    /// Patterns of cgroups that were removed in the window and are held still, as many as the
+    /// pile grew by for the most part, with how many are held.
+    pub(crate) fn patterns(&self, births: &Births<'_>) -> Vec<(String, u64)> {
+        let mut patterns: Vec<&str> = births.births.iter().map(|b| b.pattern.as_str()).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        let held = patterns
+            .into_iter()
+            .filter(|pattern| self.may_hold(pattern))
+            .map(|pattern| (pattern.to_owned(), births.fate(pattern).n_left));
+        held.filter(|(_, n)| *n as f64 >= LEAST.max(0.5 * self.grown()))
+            .collect()
+    }
+
+    /// Whether a path may be that of one of them: it lies below the parent, if that is known.
+    fn may_hold(&self, path: &str) -> bool {
+        self.parent.as_ref().is_none_or(|parent| {
+            let below = path.strip_prefix(parent.path);
+            below.is_some_and(|below| below.starts_with('/'))
+        })
+    }
+}
+
+/// The parent that timed reads were taken at, if most of the dying ones lie below it.
+fn parent<'a>(case: &Case<'_>, record: &'a Record, dying: f64) -> Option<Parent<'a>> {
+    let number = |key| record.detail(key).and_then(|n| n.parse::<f64>().ok());
+    let path = record.detail("ancestor")?;
+    let known = |confidence, source: &'static str, text| Parent {
+        path,
+        confidence,
+        evidence: Evidence::speaks_for(source, text),
+    };
+    if let Some(n) = number("ancestor_dying").filter(|n| *n >= 0.5 * dying) {
+        let text = format!("the kernel counts {} below {path}", count(n as u64));
+        return Some(known(Confidence::CERTAIN, "memcg: cgroup.stat", text));
+    }
+    let times = [number("ancestor_ns"), number("root_ns"), number("leaf_ns")];
+    if let [Some(here), Some(root), Some(leaf)] = times
+        && here >= 0.5 * root
+        && here >= case.limit(&SLOW_TIMES) * leaf
+    {
+        let text = format!(
+            "a read at {path} takes as long as at the root, {} and {}, so most of them lie there",
+            time_ns(here),
+            time_ns(root)
+        );
+        return Some(known(Confidence::CERTAIN, "memcg: timed reads", text));
+    }
+    let bytes = number("ancestor_bytes").filter(|bytes| *bytes >= BYTES_EACH * dying)?;
+    let text = format!(
+        "{path} has no processes and uses {} KiB beyond its live children: memory of dead ones",
+        count(bytes as u64 >> 10)
+    );
+    Some(known(Confidence::LIKELY, "memcg: counters", text))
+}
