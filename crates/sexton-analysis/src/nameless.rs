@@ -140,3 +140,100 @@ fn parent<'a>(case: &Case<'_>, record: &'a Record, dying: f64) -> Option<Parent<
     );
     Some(known(Confidence::LIKELY, "memcg: counters", text))
 }
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::diagnosis::Diagnosis;
+    use sexton_model::fact::memcg;
+    use sexton_model::record::Sink;
+
+    use crate::testing::{Churn, Watch, at, births, lives};
+
+    use super::*;
+
+    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
+
+    /// Counts of a node where nothing names the dying ones, and what a read costs there.
+    fn counted(first: f64, each: f64, reads: &[(&'static str, &str)]) -> Watch {
+        let mut watch = Watch::new(1000, 40);
+        for census in 0..4_u32 {
+            let mut out = Sink::new("memcg", at(1001 + 12 * u64::from(census)));
+            let dying = first + each * f64::from(census);
+            out.sample(&Subject::node(), &memcg::MEMCG_LIVE, 240.0);
+            out.sample(&Subject::node(), &memcg::MEMCG_DYING, dying);
+            watch.add(out);
+        }
+        let mut out = Sink::new("memcg", at(1002));
+        let details = reads
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).to_owned()));
+        out.event(at(1002), &Subject::node(), &MEMCG_READS, details.collect());
+        watch.add(out);
+        watch
+    }
+
+    /// Twelve containers that end while the pile is watched.
+    fn with_containers(mut watch: Watch) -> Watch {
+        watch.add(lives(1037, 3, 12, 1, IMAGE, "ecs-agent", "1"));
+        watch
+    }
+
+    const NOWHERE: &[(&str, &str)] = &[("file", "memory.stat"), ("root_ns", "50000")];
+    const DOCKER: &[(&str, &str)] = &[
+        ("file", "memory.stat"),
+        ("ancestor", "/docker"),
+        ("ancestor_bytes", "200000000"),
+        ("ancestor_ns", "60000"),
+        ("leaf_ns", "50000"),
+    ];
+
+    #[track_caller]
+    fn check(diagnosis: &Diagnosis, cause: &str, effect: &str, expected: Option<u8>) {
+        let mut links = diagnosis.links.iter();
+        let link = links.find(|one| one.cause.as_str() == cause && one.effect.as_str() == effect);
+        let sure = link.map(|link| link.confidence);
+        assert_eq!(
+            sure,
+            expected.map(Confidence::percent),
+            "{:#?}",
+            diagnosis.links
+        );
+    }
+
+    #[test]
+    fn a_pile_that_grows_as_containers_end_is_theirs() {
+        let cause = format!("CTR001:{IMAGE}");
+        let grows = with_containers(counted(30_000.0, 4.0, NOWHERE)).diagnose();
+        check(&grows, &cause, "MCG001:node", Some(75));
+        let placed = with_containers(counted(30_000.0, 4.0, DOCKER)).diagnose();
+        check(&placed, &cause, "MCG001:/docker", Some(85));
+        // It stands, or grows by far more than they can leave.
+        let stands = with_containers(counted(30_000.0, 0.0, NOWHERE)).diagnose();
+        check(&stands, &cause, "MCG001:node", None);
+        let more = with_containers(counted(30_000.0, 400.0, NOWHERE)).diagnose();
+        check(&more, &cause, "MCG001:node", None);
+        // Containers are made there, and it is not known to grow by them.
+        let place = with_containers(counted(30_000.0, 0.0, DOCKER)).diagnose();
+        check(&place, &cause, "MCG001:/docker", Some(50));
+    }
+
+    #[test]
+    fn cgroups_that_were_removed_and_are_held_tell_whose_the_pile_is() {
+        let churn = |i: u64| Churn {
+            path: format!("/jobs/job-{i}"),
+            creator: ("jobber", 77),
+            ancestry: "systemd[1]",
+            unit: Some("jobber.service"),
+            is_released: false,
+        };
+        let mut watch = counted(30_000.0, 8.0, NOWHERE);
+        watch.add(births(1003, (0..36).map(churn)));
+        let diagnosis = watch.diagnose();
+        check(
+            &diagnosis,
+            "UNIT002:jobber.service",
+            "MCG001:node",
+            Some(90),
+        );
+    }
+}
