@@ -133,9 +133,12 @@ fn parent<'a>(case: &Case<'_>, record: &'a Record, dying: f64) -> Option<Parent<
         );
         return Some(known(Confidence::CERTAIN, "memcg: timed reads", text));
     }
+    // Beside others that have memory of dead ones nothing tells where the many are: a few with
+    // much cache use more than many with a page each.
+    number("n_ancestors").filter(|n| *n <= 1.0)?;
     let bytes = number("ancestor_bytes").filter(|bytes| *bytes >= BYTES_EACH * dying)?;
     let text = format!(
-        "{path} has no processes and uses {} KiB beyond its live children: memory of dead ones",
+        "only {path} uses memory beyond the living, {} KiB: that of dead ones",
         count(bytes as u64 >> 10)
     );
     Some(known(Confidence::LIKELY, "memcg: counters", text))
@@ -183,6 +186,7 @@ mod tests {
         ("file", "memory.stat"),
         ("ancestor", "/docker"),
         ("ancestor_bytes", "200000000"),
+        ("n_ancestors", "1"),
         ("ancestor_ns", "60000"),
         ("leaf_ns", "50000"),
     ];

@@ -124,6 +124,7 @@ impl Look {
                 details.push(detail("ancestor", path));
                 details.push(detail("ancestor_bytes", pages * 4096));
                 details.push(detail("ancestor_ns", ns));
+                details.push(detail("n_ancestors", 1));
             } else {
                 details.push(detail("leaf", path));
                 details.push(detail("leaf_ns", ns));

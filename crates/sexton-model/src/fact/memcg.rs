@@ -77,7 +77,8 @@ pub static MEMCG_ORIGIN: Fact = Fact {
 /// and `leaf_ns` (a live cgroup with nothing below it), `ancestor`, `ancestor_dying` and
 /// `ancestor_ns` (the nearest live cgroup above the most dying ones, with how many lie
 /// below it; left out when that is the root), `ancestor_bytes` (where nothing names the dying
-/// ones: what it uses beyond its live children), `dying` (of the node). Each `_ns` but the
+/// ones: what it uses beyond the living), `n_ancestors` (how many cgroups may lie above dying ones;
+/// the slowest is told), `dying` (of the node). Each `_ns` but the
 /// first is the least of five reads in a row. What is not known is left out.
 pub static MEMCG_READS: Fact = Fact {
     name: "memcg_reads",

@@ -21,12 +21,18 @@ struct Place {
     path: Vec<u8>,
 }
 
-/// A leaf, and a cgroup above dying ones.
+/// A leaf, and cgroups that may be above most dying ones.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     leaf: Option<Place>,
-    above: Option<Above>,
+    above: Vec<Above>,
+    /// How many there are of those.
+    n_above: usize,
 }
+
+/// Where counters alone tell, so many of those that use most are timed: a few dead cgroups with
+/// much cache use more than many with a page each.
+const MOST_TIMED: usize = 3;
 
 /// A cgroup above dying ones, with what is known of those.
 #[derive(Debug)]
@@ -65,11 +71,15 @@ impl Places {
         let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
         Self {
             leaf: leaf(census).map(place),
-            above: above.map(|ix| Above {
-                place: place(ix),
-                n_dying: Some(census.dying_below(ix)),
-                orphan_bytes: None,
-            }),
+            n_above: above.into_iter().count(),
+            above: above
+                .map(|ix| Above {
+                    place: place(ix),
+                    n_dying: Some(census.dying_below(ix)),
+                    orphan_bytes: None,
+                })
+                .into_iter()
+                .collect(),
         }
     }
 
@@ -79,14 +89,18 @@ impl Places {
             path: memory.path_of(&directory),
             directory,
         };
-        let most = survey.parents.into_iter().next();
+        let n_above = survey.parents.len();
+        let most = survey.parents.into_iter().take(MOST_TIMED);
         Some(Self {
             leaf: survey.leaf.map(place),
-            above: most.map(|most| Above {
-                place: place(most.directory),
-                n_dying: most.n_dying,
-                orphan_bytes: Some(most.orphan_bytes),
-            }),
+            above: most
+                .map(|most| Above {
+                    place: place(most.directory),
+                    n_dying: most.n_dying,
+                    orphan_bytes: Some(most.orphan_bytes),
+                })
+                .collect(),
+            n_above,
         })
     }
 
@@ -101,18 +115,20 @@ impl Places {
         })
     }
 
-    /// What a read above dying ones takes, by a way to take the time of it.
-    pub(super) fn above(&self, time: impl FnOnce(&Path) -> Option<u64>) -> Vec<Detail> {
-        let Some(above) = &self.above else {
-            return Vec::new();
-        };
-        let Some(ns) = time(&above.place.directory) else {
+    /// What a read above dying ones takes, by a way to take the time of it: the slowest.
+    pub(super) fn above(&self, time: impl Fn(&Path) -> Option<u64>) -> Vec<Detail> {
+        let timed = self.above.iter();
+        let timed = timed.filter_map(|above| Some((time(&above.place.directory)?, above)));
+        // The first of those alike has most.
+        let timed: Vec<(u64, &Above)> = timed.collect();
+        let Some((ns, above)) = timed.iter().rev().max_by_key(|(ns, _)| *ns) else {
             return Vec::new();
         };
         let mut details = vec![detail("ancestor", escape(&above.place.path))];
         details.extend(above.n_dying.map(|n| detail("ancestor_dying", n)));
         details.extend(above.orphan_bytes.map(|n| detail("ancestor_bytes", n)));
         details.push(detail("ancestor_ns", ns));
+        details.push(detail("n_ancestors", self.n_above));
         details
     }
 }
