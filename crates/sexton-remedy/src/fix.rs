@@ -334,7 +334,7 @@ impl Fix<'_> {
     /// Looks at them. What is not seen does not keep a source from being stopped.
     fn look(&mut self) -> Result<Sight, Gap> {
         match self.eyes.census() {
-            Ok(census) if census.method == Method::BpfWalk => Ok(Sight::Named(census)),
+            Ok(census) if census.method == Method::BpfWalk => Ok(Sight::Named(Box::new(census))),
             Ok(census) => Ok(Sight::Counted(census.counts.dying)),
             Err(_) if !self.sources.is_empty() => Ok(Sight::Counted(None)),
             Err(gap) => Err(gap),
@@ -344,7 +344,7 @@ impl Fix<'_> {
     /// A census that names them.
     fn census(&mut self) -> Result<Census, Gap> {
         match self.look()? {
-            Sight::Named(census) => Ok(census),
+            Sight::Named(census) => Ok(*census),
             Sight::Counted(_) => Err(uncounted()),
         }
     }
@@ -353,7 +353,7 @@ impl Fix<'_> {
 /// How dying cgroups are seen.
 enum Sight {
     /// Each by its name, with what pins it.
-    Named(Census),
+    Named(Box<Census>),
     /// By a count of the whole node, if even that.
     Counted(Option<u64>),
 }
