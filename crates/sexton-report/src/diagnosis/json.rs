@@ -54,6 +54,10 @@ fn view(judged: &Judged) -> DiagnosisView<'_> {
             code: rule.code,
             because: &rule.because,
         }),
+        seen_by: all(&diagnosis.step_downs, |step| StepDownView {
+            what: &step.what,
+            by: &step.by,
+        }),
         gaps: all(&diagnosis.gaps, GapView::from),
     }
 }
@@ -74,7 +78,14 @@ struct DiagnosisView<'a> {
     explanations: Vec<ExplanationView<'a>>,
     forecast: Vec<ForecastView<'a>>,
     not_judged: Vec<NotJudgedView<'a>>,
+    seen_by: Vec<StepDownView<'a>>,
     gaps: Vec<GapView<'a>>,
+}
+
+#[derive(Serialize)]
+struct StepDownView<'a> {
+    what: &'a str,
+    by: &'a str,
 }
 
 #[derive(Serialize)]
