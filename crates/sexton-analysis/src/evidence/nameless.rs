@@ -18,7 +18,7 @@ use crate::words::figures::{count, time_ns};
 /// Fewer in the window tell nothing.
 const LEAST: f64 = 3.0;
 
-/// A count that grows by so many for each thing that happens goes in step with it: a container
+/// A count that grows by this for each thing that happens goes in step with it: a container
 /// leaves one cgroup, or one more for what is in it; some are released at once.
 const PER_EACH: (f64, f64) = (0.5, 3.0);
 
@@ -68,7 +68,7 @@ impl<'a> Nameless<'a> {
         first.is_some_and(|first| first.0 <= at) && last.is_some_and(|last| at <= last.0)
     }
 
-    /// Whether the count grew as something happened so many times between the first count and
+    /// Whether the count grew as something happened `n` times between the first count and
     /// the last.
     pub(crate) fn in_step(&self, n: usize, what: &str) -> Option<Evidence> {
         let grown = self.grown();

@@ -155,7 +155,7 @@ impl Process {
             .unwrap_or_default()
     }
 
-    /// Cores where it had at least so many samples in the kernel, as [`Self::worst_core`].
+    /// Cores where it had at least this many samples in the kernel, as [`Self::worst_core`].
     fn cores_above(&self, least: f64) -> Vec<(u32, u64, u64)> {
         let cores = self.cores.iter();
         let cores = cores.map(|(cpu, (all, kernel))| (*cpu, *all, *kernel));

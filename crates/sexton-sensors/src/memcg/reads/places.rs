@@ -29,7 +29,7 @@ pub(super) struct Places {
     n_above: usize,
 }
 
-/// Where counters alone tell, so many of those that use most are timed: a few dead cgroups with
+/// Where counters alone tell, this many of those that use most are timed: a few dead cgroups with
 /// much cache use more than many with a page each.
 const MOST_TIMED: usize = 3;
 
