@@ -25,6 +25,7 @@ const SOURCE: Source = {
   has_stacks: true,
   has_times: true,
   clock: "wall",
+  progress: 1,
   notes: [],
 };
 
@@ -183,8 +184,8 @@ function diagnosis(): Diagnosis {
     since: null,
     caused_by: i > 0 ? [ids[i - 1]] : [],
     evidence: [
-      { stance: "for", text: `seen: ${figure}`, source: "made up", value: null },
-      { stance: "missing", text: "the journal could not be read", source: "made up", value: null },
+      { stance: "for", text: `seen: ${figure}`, source: "made up", value: null, at: null },
+      { stance: "missing", text: "the journal could not be read", source: "made up", value: null, at: null },
     ],
     remedies:
       i === 0 ? [{ kind: "stop", text: "stop the unit", command: "sudo systemctl disable --now ecs.service" }] : [],

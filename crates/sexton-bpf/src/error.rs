@@ -1,7 +1,8 @@
 use std::io;
-use std::path::Path;
+use std::sync::Arc;
 
 use crate::loaded::Program;
+use crate::types;
 
 /// Why a BPF program could not be loaded or run here.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +22,7 @@ pub enum LoadError {
         detail: String,
         /// The error that ended the attempt.
         #[source]
-        source: libbpf_rs::Error,
+        source: Arc<libbpf_rs::Error>,
     },
     /// No memory controller answers on this kernel.
     #[error("the memory controller is not there: no root memory cgroup was found")]
@@ -36,12 +37,12 @@ pub enum LoadError {
     },
 }
 
-const BTF: &str = "/sys/kernel/btf/vmlinux";
+const BTF: &str = types::OF_THE_KERNEL;
 
 impl LoadError {
     /// Sorts an error of libbpf by what the user can do about it.
     pub(crate) fn of(program: Program, source: libbpf_rs::Error, said: &str) -> Self {
-        if program.needs_types && !Path::new(BTF).exists() {
+        if program.needs_types && !types::are_known() {
             return Self::NoTypeInformation;
         }
         // The verifier says EACCES as well; it speaks, a missing privilege does not.
@@ -53,7 +54,33 @@ impl LoadError {
         Self::Rejected {
             program: program.name,
             detail,
-            source,
+            source: Arc::new(source),
+        }
+    }
+
+    /// The same error for the next attempt, if that would end the same way: the kernel has
+    /// looked at the program, and neither of them changes. What memory or descriptors ran
+    /// short for may work later.
+    pub(crate) fn for_good(&self) -> Option<Self> {
+        use libbpf_rs::ErrorKind::{Interrupted, OutOfMemory, TimedOut, WouldBlock};
+        match self {
+            Self::NoTypeInformation => Some(Self::NoTypeInformation),
+            Self::Rejected {
+                program,
+                detail,
+                source,
+            } => {
+                let passes = matches!(
+                    source.kind(),
+                    OutOfMemory | WouldBlock | Interrupted | TimedOut
+                );
+                (!passes).then(|| Self::Rejected {
+                    program,
+                    detail: detail.clone(),
+                    source: Arc::clone(source),
+                })
+            }
+            Self::Denied(_) | Self::NoMemoryController | Self::Overrun { .. } => None,
         }
     }
 }
@@ -74,5 +101,38 @@ impl From<&LoadError> for io::ErrorKind {
             | LoadError::Rejected { .. }
             | LoadError::NoMemoryController => Self::Unsupported,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: Program = Program {
+        name: "some",
+        needs_types: false,
+    };
+
+    #[track_caller]
+    fn check(os_error: i32, said: &str, is_for_good: bool) {
+        let source = libbpf_rs::Error::from_raw_os_error(os_error);
+        let error = LoadError::of(PROGRAM, source, said);
+        let again = error.for_good().map(|again| again.to_string());
+        assert_eq!(again, is_for_good.then(|| error.to_string()), "{error}");
+    }
+
+    #[test]
+    fn what_the_verifier_rejects_it_rejects_again() {
+        let log = "-- BEGIN PROG LOAD LOG --\ninvalid indirect read\n-- END PROG LOAD LOG --";
+        check(libc::EACCES, log, true);
+        check(libc::EINVAL, "cannot create a map", true);
+        check(libc::E2BIG, log, true);
+    }
+
+    #[test]
+    fn what_ran_short_is_tried_again() {
+        check(libc::ENOMEM, "", false);
+        check(libc::EAGAIN, "", false);
+        check(libc::EPERM, "", false);
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod prog;
 pub mod stats;
+pub mod types;
 
 mod core_clock;
 mod error;
@@ -14,7 +15,6 @@ mod mapped;
 mod meter;
 mod perf_event;
 mod ring;
-mod types;
 
 pub use error::LoadError;
 pub use meter::{Cost, Meter};

@@ -2,12 +2,16 @@
 //! hearing what libbpf says when the kernel refuses.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
 
+use libbpf_rs::skel::SkelBuilder;
 use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramMut};
 
 use crate::LoadError;
+use crate::types;
 
 /// A program, as its errors name it.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,9 @@ impl<S> Loaded<S> {
         program: Program,
         open: impl FnOnce(&'static mut MaybeUninit<OpenObject>) -> libbpf_rs::Result<S>,
     ) -> Result<Self, LoadError> {
+        if let Some(error) = rejected_before(program) {
+            return Err(error);
+        }
         listen();
         let object = Box::into_raw(Box::new(MaybeUninit::uninit()));
         // SAFETY: `object` comes from `Box::into_raw` just above and is only freed in
@@ -46,7 +53,9 @@ impl<S> Loaded<S> {
             Err(source) => {
                 // SAFETY: loading failed, so nothing borrows `object` any more.
                 drop(unsafe { Box::from_raw(object) });
-                Err(LoadError::of(program, source, &heard()))
+                let error = LoadError::of(program, source, &heard());
+                remember(program, &error);
+                Err(error)
             }
         }
     }
@@ -74,6 +83,34 @@ impl<S> Drop for Loaded<S> {
             drop(Box::from_raw(self.object));
         }
     }
+}
+
+/// Programs that this kernel does not take. A verifier may look at one for seconds before it
+/// says no, and it would say the same again.
+static REJECTED: Mutex<BTreeMap<&'static str, LoadError>> = Mutex::new(BTreeMap::new());
+
+fn rejected_before(program: Program) -> Option<LoadError> {
+    let rejected = REJECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    rejected.get(program.name)?.for_good()
+}
+
+fn remember(program: Program, error: &LoadError) {
+    if let Some(error) = error.for_good() {
+        let mut rejected = REJECTED.lock().unwrap_or_else(PoisonError::into_inner);
+        rejected.insert(program.name, error);
+    }
+}
+
+/// A skeleton's builder that knows where the kernel's types are described.
+pub(crate) fn builder<'object, B>() -> libbpf_rs::Result<B>
+where
+    B: SkelBuilder<'object> + Default,
+{
+    let mut builder = B::default();
+    if let Some(file) = types::file() {
+        builder.object_builder_mut().btf_custom_path(file)?;
+    }
+    Ok(builder)
 }
 
 /// Attaches the parts of a program where they say they belong, in this order.

@@ -109,6 +109,24 @@ impl CodeFile {
         })
     }
 
+    /// Opens a file by its path. Only regular files are opened: a pipe or a device would
+    /// wait for ever. A link at the end of the path is followed only if that is asked for.
+    pub fn open(path: &Path, follows_link: bool) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let nofollow = if follows_link {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
+        };
+        let file = rustix::fs::open(path, flags | nofollow, Mode::empty())?;
+        Self::new(file.into())
+    }
+
+    /// Its number in its file system.
+    pub fn inode(&self) -> u64 {
+        self.id.inode
+    }
+
     /// Which file it is.
     pub fn id(&self) -> FileId {
         self.id
@@ -156,6 +174,24 @@ pub fn open_mapped(host: &Host, pid: u32, mapping: &Mapping) -> Result<CodeFile,
         return Err(unread(name)(other));
     }
     Ok(file)
+}
+
+/// What is mapped into our own process under a name such as `[vdso]`, if it is not too large.
+pub fn own_memory(host: &Host, name: &[u8], limit: u64) -> Result<Vec<u8>, HostError> {
+    let table = host.read(live(host, "self/maps")?)?;
+    let path = live(host, "self/mem")?;
+    let inside = || -> io::Result<Vec<u8>> {
+        let mapping = parse(&table).into_iter().find(|map| map.path == name);
+        let mapping = mapping.ok_or(io::ErrorKind::NotFound)?;
+        let size = mapping.end.saturating_sub(mapping.start);
+        if size > limit {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        File::open(&path)?.read_exact_at(&mut bytes, mapping.start)?;
+        Ok(bytes)
+    };
+    inside().map_err(unread(&path))
 }
 
 /// Opens a file by its name in the root of a process. Links are followed inside that root.

@@ -12,9 +12,12 @@ pub mod machine;
 pub mod mounts;
 pub mod own;
 pub mod page_batches;
+pub mod page_owners;
+pub mod perf;
 pub mod process;
 pub mod runtimes;
 pub mod socket;
+pub mod taskstats;
 pub mod tracepoint;
 
 mod error;

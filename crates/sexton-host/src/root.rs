@@ -96,6 +96,10 @@ pub trait Root: Send + Sync {
     fn link_meta(&self, _path: &Path) -> io::Result<Meta> {
         Err(io::ErrorKind::Unsupported.into())
     }
+    /// The number of what a path leads to in its filesystem.
+    fn inode(&self, _path: &Path) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// By which path a Unix socket can be connected to from here, links resolved. Only a
     /// running node has any.
     fn socket(&self, _path: &Path) -> io::Result<PathBuf> {
@@ -152,6 +156,10 @@ impl Root for LiveRoot {
 
     fn link_meta(&self, path: &Path) -> io::Result<Meta> {
         Ok(Meta::of(&rustix::fs::lstat(path)?))
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        Ok(rustix::fs::stat(path)?.st_ino)
     }
 
     fn socket(&self, path: &Path) -> io::Result<PathBuf> {
@@ -259,6 +267,11 @@ impl Root for FolderRoot {
     fn link_meta(&self, path: &Path) -> io::Result<Meta> {
         let file = self.open_inside(path, OFlags::PATH | OFlags::NOFOLLOW)?;
         Ok(Meta::of(&rustix::fs::fstat(&file)?))
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        let file = self.open_inside(path, OFlags::PATH)?;
+        Ok(rustix::fs::fstat(&file)?.st_ino)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {

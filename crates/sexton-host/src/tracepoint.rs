@@ -30,6 +30,47 @@ pub struct Field {
     pub offset: usize,
     /// Bytes it takes.
     pub size: usize,
+    /// Whether it says where the content is instead of being it (`__data_loc`).
+    pub is_located: bool,
+}
+
+impl Tracepoint {
+    /// Reads the text of a format. `None` when its fields are not written as we know it.
+    pub fn parse(format: &str, id: u64) -> Option<Self> {
+        let fields = fields(format)?;
+        Some(Self { id, fields })
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+}
+
+impl Field {
+    /// The number in a field of one to eight bytes, as if it had no sign.
+    pub fn number(&self, bytes: &[u8]) -> Option<u64> {
+        let own = bytes.get(self.offset..)?.get(..self.size)?;
+        Some(match *own {
+            [a] => a.into(),
+            [a, b] => u16::from_ne_bytes([a, b]).into(),
+            [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+            _ => u64::from_ne_bytes(own.try_into().ok()?),
+        })
+    }
+
+    /// The text in a field, up to its closing zero: in place, or where the field says.
+    pub fn text<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
+        let own = if self.is_located {
+            // The offset, and the length above it.
+            let place = self.number(bytes)?;
+            let (offset, len) = (place & 0xffff, place >> 16 & 0xffff);
+            bytes.get(offset as usize..)?.get(..len as usize)?
+        } else {
+            bytes.get(self.offset..)?.get(..self.size)?
+        };
+        own.split(|&b| b == 0).next()
+    }
 }
 
 /// The kernel's tracefs, to be read.
@@ -67,13 +108,11 @@ impl Tracefs {
     pub fn tracepoint(&self, host: &Host, name: &str) -> Result<Tracepoint, HostError> {
         let folder = self.place.join("events").join(name);
         let (format, id) = (folder.join("format"), folder.join("id"));
-        let fields = fields(&host.read_text(&format)?);
+        let text = host.read_text(&format)?;
         let number = host.read_text(&id)?.trim().parse();
-        Ok(Tracepoint {
-            fields: fields
-                .ok_or_else(|| malformed(format, "its fields are not written as we know it"))?,
-            id: number.map_err(|_| malformed(id, "it is no number"))?,
-        })
+        let number = number.map_err(|_| malformed(id, "it is no number"))?;
+        Tracepoint::parse(&text, number)
+            .ok_or_else(|| malformed(format, "its fields are not written as we know it"))
     }
 }
 
@@ -124,6 +163,7 @@ fn parse(line: &str) -> Option<Field> {
     let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse().ok();
     Some(Field {
         name: name.split('[').next()?.to_owned(),
+        is_located: declared.starts_with("__data_loc "),
         offset: number("offset:")?,
         size: number("size:")?,
     })

@@ -6,6 +6,7 @@ pub mod cores;
 pub mod drills;
 pub mod dump;
 pub mod hog;
+pub mod interrupted;
 pub mod judging;
 pub mod netns;
 pub mod network;
@@ -17,5 +18,6 @@ pub mod sexton;
 pub mod slow_disk;
 pub mod spinner;
 pub mod watching;
+pub mod without_bpf;
 
 pub use sexton_lab::systemd;

@@ -31,6 +31,8 @@ pub enum Method {
     BpfWalk,
     /// `cgroup.stat` of cgroup v2, down to the directories below which they lie.
     CgroupStat,
+    /// Pages that are charged to live cgroups but are not their own (`/proc/kpagecgroup`).
+    PageOwnership,
     /// The count in `/proc/cgroups` less the directories there are.
     ProcCgroups,
 }
@@ -41,6 +43,7 @@ impl Method {
         match self {
             Self::BpfWalk => "bpf-walk",
             Self::CgroupStat => "cgroup-stat",
+            Self::PageOwnership => "page-ownership",
             Self::ProcCgroups => "proc-cgroups",
         }
     }
@@ -50,7 +53,9 @@ impl Method {
         match self {
             Self::BpfWalk => "every one by path, its pages, the files that pin it",
             Self::CgroupStat => "counts per live directory; no names, no pins",
-
+            Self::PageOwnership => {
+                "parents of dying ones, by pages that are not their own; one count"
+            }
             Self::ProcCgroups => "one count for the node; no names, no pins",
         }
     }

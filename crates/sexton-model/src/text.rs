@@ -60,6 +60,32 @@ pub fn shell_word(name: &str) -> String {
     }
 }
 
+/// Text for XML and HTML, in elements and in quoted attributes: it can end neither. XML cannot
+/// express most control characters, however they are written, so all but line feeds and tabs
+/// are shown as [`escape`] shows them.
+///
+/// ```
+/// use sexton_model::text::xml;
+///
+/// assert_eq!(xml("<a href='x'>"), "&lt;a href=&#39;x&#39;&gt;");
+/// assert_eq!(xml("red\u{1b}[31m"), r"red\033[31m");
+/// ```
+pub fn xml(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c if c.is_control() && !matches!(c, '\n' | '\t') => push_char_octal(c, &mut safe),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
 /// Gives back the bytes that [`escape`] was given.
 ///
 /// Text that `escape` did not write is taken as it stands: a backslash that is
@@ -91,12 +117,15 @@ fn escape_str(text: &str, shown: &mut String) {
         if is_printable(c) && !misread {
             shown.push(c);
         } else {
-            let mut utf8 = [0; 4];
-            c.encode_utf8(&mut utf8)
-                .bytes()
-                .for_each(|b| push_octal(b, shown));
+            push_char_octal(c, shown);
         }
     }
+}
+
+fn push_char_octal(c: char, shown: &mut String) {
+    let mut utf8 = [0; 4];
+    let utf8 = c.encode_utf8(&mut utf8);
+    utf8.bytes().for_each(|b| push_octal(b, shown));
 }
 
 fn push_octal(byte: u8, shown: &mut String) {
@@ -227,6 +256,17 @@ mod tests {
         check(b"\\1\n", r"\1\012");
         check(b"\\10\xff", r"\10\377");
         check("\\1\u{200b}".as_bytes(), r"\1\342\200\213");
+    }
+
+    #[test]
+    fn markup_stays_text() {
+        assert_eq!(
+            xml("<script>\"a\" & 'b'"),
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;"
+        );
+        assert_eq!(xml("]]>\n\tnext"), "]]&gt;\n\tnext");
+        assert_eq!(xml("\0\r\u{85}"), r"\000\015\302\205");
+        assert_eq!(xml("作業"), "作業");
     }
 
     /// Bytes in which backslashes, octal digits and bad bytes meet often.

@@ -23,6 +23,8 @@ pub fn of_frame(tables: &StackTables, frame: &Frame, comm: &str, suffixes: Suffi
     let name = match frame.symbol.map(|name| tables.name(name)) {
         Some(function) => tidy(function, comm),
         None if module == UNKNOWN => UNKNOWN.to_owned(),
+        // `[vdso]` has its brackets already.
+        None if module.starts_with('[') => module.to_owned(),
         None => format!("[{}]", module.rsplit('/').next().unwrap_or(module)),
     };
     if frame.is_inlined {

@@ -12,7 +12,7 @@ use sexton_model::node::Node;
 use sexton_model::wall::WallClock;
 
 pub use html::html;
-pub use json::json;
+pub use json::{DiagnosisView, SubjectView, json};
 pub use text::text;
 
 /// A judgement, whom it is about, and what its moments mean.

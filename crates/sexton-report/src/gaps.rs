@@ -2,17 +2,20 @@
 
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::gap::Gap;
 
 use crate::text::paragraph;
 
 /// A gap in JSON.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Gap")]
 pub(crate) struct GapView<'a> {
     sensor: &'a str,
     why: &'a str,
     kind: String,
+    /// What to do to see it.
     remedy: Option<&'a str>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use sexton_model::text::escape;
+use sexton_model::text::{escape, xml};
 
 /// A test case.
 #[derive(Debug, Clone)]
@@ -47,12 +47,12 @@ pub fn junit(out: &mut dyn Write, suite: &str, cases: &[Case<'_>]) -> io::Result
     );
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(out, "<testsuites name=\"sexton\" {counts}>")?;
-    writeln!(out, "  <testsuite name=\"{}\" {counts}>", xml(suite))?;
+    writeln!(out, "  <testsuite name=\"{}\" {counts}>", line(suite))?;
     for case in cases {
         let head = format!(
             "    <testcase classname=\"{}\" name=\"{}\"",
-            xml(case.class),
-            xml(case.name)
+            line(case.class),
+            line(case.name)
         );
         match &case.outcome {
             Outcome::Passed => writeln!(out, "{head}/>")?,
@@ -63,39 +63,27 @@ pub fn junit(out: &mut dyn Write, suite: &str, cases: &[Case<'_>]) -> io::Result
             } => writeln!(
                 out,
                 "{head}>\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>",
-                xml(kind),
-                xml(message),
+                line(kind),
+                line(message),
                 lines(text)
             )?,
             Outcome::Error { message } => writeln!(
                 out,
                 "{head}>\n      <error type=\"unknown\" message=\"{}\"/>\n    </testcase>",
-                xml(message)
+                line(message)
             )?,
         }
     }
     writeln!(out, "  </testsuite>\n</testsuites>")
 }
 
-/// Text of one line that is safe in elements and attributes. XML has no way at all to write
-/// most control characters, so those are shown as everywhere else.
-fn xml(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in escape(text.as_bytes()).chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&apos;"),
-            c => safe.push(c),
-        }
-    }
-    safe
+/// Text of one line.
+fn line(text: &str) -> String {
+    xml(&escape(text.as_bytes()))
 }
 
 fn lines(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(xml).collect();
+    let lines: Vec<String> = text.lines().map(line).collect();
     lines.join("\n")
 }
 

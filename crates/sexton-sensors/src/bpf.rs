@@ -12,6 +12,10 @@ use sexton_model::subject::Subject;
 /// Capabilities that loading a program needs.
 const NEEDS: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
 
+/// What to do where the kernel does not describe its types.
+pub(crate) const NO_TYPES: &str = "give a BTF file made for this very kernel (--btf FILE), or use \
+                                   a kernel built with CONFIG_DEBUG_INFO_BTF=y";
+
 /// Why the program of a sensor could not be loaded. `command` is what to run as root.
 pub(crate) fn gap(sensor: &'static str, host: &Host, error: &LoadError, command: &str) -> Gap {
     let why = match error {
@@ -46,6 +50,32 @@ pub(crate) fn blind(what: &str, gap: Gap) -> Sight {
     match gap.remedy {
         Some(remedy) => sight.with_remedy(remedy),
         None => sight,
+    }
+}
+
+/// Something that is seen another way, because there is no BPF program: how, and why not.
+pub(crate) fn instead(what: &str, shows: &str, why_not: &Gap) -> Sight {
+    let because = format!("{shows}, instead of BPF: {}", why_not.text);
+    let sight = Sight::blind(what, because).partly();
+    match &why_not.remedy {
+        Some(remedy) => sight.with_remedy(remedy.clone()),
+        None => sight,
+    }
+}
+
+/// What cannot be seen in any other way.
+pub(crate) fn not_without(what: &str, gap: Gap) -> Gap {
+    Gap {
+        text: format!("no {what} without BPF: {}", gap.text),
+        ..gap
+    }
+}
+
+/// The same for a recording, said once.
+pub(crate) fn stepped_down(how: &str, why_not: &Gap) -> Gap {
+    Gap {
+        text: format!("{how}, instead of BPF: {}", why_not.text),
+        ..why_not.clone()
     }
 }
 
@@ -99,8 +129,8 @@ fn remedy(host: &Host, error: &LoadError, command: &str) -> Option<String> {
             }
             _ => format!("run as root: {command}"),
         }),
-        LoadError::NoTypeInformation => Some("use a kernel built with CONFIG_DEBUG_INFO_BTF=y".into()),
-        LoadError::Rejected { .. } => Some("report this, with the output of sexton doctor".into()),
-        LoadError::NoMemoryController | LoadError::Overrun { .. } => None,
+        LoadError::NoTypeInformation => Some(NO_TYPES.into()),
+        // The kernel lacks what the program needs, and nothing to type changes that.
+        LoadError::Rejected { .. } | LoadError::NoMemoryController | LoadError::Overrun { .. } => None,
     }
 }

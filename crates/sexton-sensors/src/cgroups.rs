@@ -1,7 +1,7 @@
 //! Tells of cgroups as they are born, removed and released, and who made them.
 //!
-//! Source: the tracepoints `cgroup_mkdir`, `cgroup_rmdir` and `cgroup_release`, through
-//! a BPF program; `/proc` for the cgroups of the creators, after the fact.
+//! Source: the tracepoints `cgroup_mkdir`, `cgroup_rmdir` and `cgroup_release`, through a
+//! BPF program, or through perf where none can be loaded; `/proc` for the cgroups of the creators, after the fact.
 //! Blind to: what was there before it began (`memcg` counts that), and the cgroup of a
 //! creator that is gone within a poll.
 //! Overhead: `docs/overhead.md#cgroups`.
@@ -9,18 +9,18 @@
 mod book;
 mod burst;
 mod creator;
+mod source;
 
 use std::time::Duration;
 
-use sexton_bpf::prog::cgroups::{Event, LAYOUT, Tally, Tracepoints, Watch, What};
+use sexton_bpf::prog::cgroups::{Event, Tally, What};
+use sexton_host::Host;
 use sexton_host::process::{self, Place};
-use sexton_host::tracepoint::{Tracefs, Tracepoint};
-use sexton_host::{Host, HostError};
 use sexton_model::fact::cgroup::{self as fact, CgroupCreated, CgroupReleased, CgroupRemoved};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
-use sexton_model::sight::{Clarity, Sight};
+use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
@@ -29,6 +29,7 @@ use crate::{Sensor, SensorSpec, bpf};
 use book::Book;
 use burst::Burst;
 use creator::Creators;
+use source::{Described, Source};
 
 const NAME: &str = "cgroups";
 
@@ -62,33 +63,28 @@ const MAX_TOLD: usize = 5_000;
 const MAX_DRAINED: usize = 65_536;
 
 fn examine(host: &Host) -> Vec<Sight> {
-    const PROGRAM: &str = "births and deaths";
+    const WHAT: &str = "births and deaths";
+    const SHOWS: &str =
+        "every cgroup that is made, removed or released from now on, and who made it";
     if !host.is_live() {
-        return vec![Sight::blind(
-            "births and deaths",
-            bpf::not_running(NAME).text,
-        )];
+        return vec![Sight::blind(WHAT, bpf::not_running(NAME).text)];
     }
-    let tracepoints = match tracepoints(host) {
-        Ok(_) => Sight::sees(
-            "tracepoints",
-            "tracefs describes them as the program knows them",
-        ),
+    let described = match Described::read(host) {
+        Ok(described) => described,
         Err(gap) => {
-            let sight = Sight::blind("tracepoints", gap.text);
-            match gap.remedy {
-                Some(remedy) => sight.with_remedy(remedy),
-                None => sight,
-            }
+            let without = Sight::blind(WHAT, "not without the tracepoints");
+            return vec![bpf::blind("tracepoints", gap), without];
         }
     };
     let root = memory_root(host).unwrap_or(0);
-    let shows = "every cgroup that is made, removed or released from now on, and who made it";
-    let program = if tracepoints.clarity == Clarity::Sees {
-        bpf::examine(host, PROGRAM, shows, || Watch::load(root).map(drop))
-    } else {
-        Sight::blind(PROGRAM, "not without the tracepoints")
+    let program = match Source::open(host, root, &described) {
+        Ok(source) => match source.instead_of_bpf() {
+            None => Sight::sees(WHAT, SHOWS),
+            Some(gap) => bpf::instead(WHAT, "tracepoints through perf", gap),
+        },
+        Err(gap) => bpf::blind(WHAT, gap),
     };
+    let tracepoints = Sight::sees("tracepoints", "tracefs describes them");
     vec![tracepoints, program, examine_creators(host)]
 }
 
@@ -99,44 +95,6 @@ fn examine_creators(host: &Host) -> Sight {
     }
     Sight::blind(WHAT, "in a PID namespace the kernel's numbers mean nothing")
         .with_remedy("run outside the container, or with the host's PID namespace")
-}
-
-/// The tracepoints, if they are as the program expects them.
-fn tracepoints(host: &Host) -> Result<Tracepoints, Gap> {
-    let tracefs = Tracefs::open(host).map_err(|error| no_tracepoint(&error))?;
-    let id = |name: &str| {
-        let found = tracefs.tracepoint(host, name);
-        let tracepoint = found.map_err(|error| no_tracepoint(&error))?;
-        check_layout(name, &tracepoint)?;
-        Ok(tracepoint.id)
-    };
-    Ok(Tracepoints {
-        mkdir: id("cgroup/cgroup_mkdir")?,
-        rmdir: id("cgroup/cgroup_rmdir")?,
-        release: id("cgroup/cgroup_release")?,
-    })
-}
-
-fn check_layout(name: &str, tracepoint: &Tracepoint) -> Result<(), Gap> {
-    for (field, offset, size) in LAYOUT {
-        let mut fields = tracepoint.fields.iter();
-        let is_there = fields
-            .any(|known| (known.name.as_str(), known.offset, known.size) == (field, offset, size));
-        if !is_there {
-            let text = format!("this kernel's tracepoint {name} has no `{field}` where we know it");
-            return Err(Gap::new(NAME, Why::Unsupported, text));
-        }
-    }
-    Ok(())
-}
-
-fn no_tracepoint(error: &HostError) -> Gap {
-    let gap = Gap::new(NAME, error.why(), error.chain());
-    match error {
-        HostError::NotMounted(_) => gap.with_remedy("mount -t tracefs tracefs /sys/kernel/tracing"),
-        _ if error.why() == Why::Denied => gap.with_remedy("run as root: sudo sexton doctor"),
-        _ => gap,
-    }
 }
 
 /// The number of the hierarchy that the memory controller is in; that of v2 is 0.
@@ -152,12 +110,11 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         return Err(bpf::not_running(NAME));
     }
     let root = memory_root(host)?;
-    let tracepoints = tracepoints(host)?;
-    let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
-    let mut watch = Watch::load(root).map_err(blind)?;
-    watch.attach(&tracepoints).map_err(blind)?;
+    let source = Source::open(host, root, &Described::read(host)?)?;
     Ok(Box::new(Cgroups {
-        watch,
+        source,
+        told_source: false,
+        n_unseen: 0,
         book: Book::default(),
         same_numbers: process::numbers_are_the_kernels(host),
         n_lost: 0,
@@ -167,11 +124,14 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
 
 /// The sensor.
 struct Cgroups {
-    watch: Watch,
+    source: Source,
+    /// Whether it was said where events come from.
+    told_source: bool,
     book: Book,
     same_numbers: bool,
     /// Losses that have been told.
     n_lost: u64,
+    n_unseen: u64,
     n_untracked: u64,
 }
 
@@ -179,14 +139,15 @@ impl Sensor for Cgroups {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let mut teller = Teller::new(host, self.same_numbers);
         let book = &mut self.book;
-        let malformed = self.watch.drain(MAX_DRAINED, |event| {
+        let malformed = self.source.drain(host, MAX_DRAINED, |event| {
             let lasted = book.note(&event);
             teller.tell(&event, lasted, out);
         });
         teller.burst.tell(out);
-        let tally = self.watch.tally();
+        let tally = self.source.tally();
         self.sample(&tally, out);
         self.tell_losses(&tally, malformed, out);
+        self.tell_source(out);
     }
 }
 
@@ -202,6 +163,28 @@ impl Cgroups {
         ];
         for (fact, value) in values {
             out.sample(&node, fact, value as f64);
+        }
+    }
+
+    /// Says once where events come from, if not from BPF, and what that dropped since.
+    fn tell_source(&mut self, out: &mut Sink) {
+        let node = Subject::node();
+        if let Some(gap) = self.source.instead_of_bpf()
+            && !self.told_source
+        {
+            let how = "births of cgroups by tracepoints through perf";
+            out.gap(&node, bpf::stepped_down(how, gap));
+        }
+        self.told_source = true;
+        let n_unseen = self.source.n_unseen();
+        let new = n_unseen - self.n_unseen;
+        self.n_unseen = n_unseen;
+        if new > 0 {
+            let text = format!(
+                "dropped {new} records of cgroups and tasks (ring buffer full): that many births, \
+                 removals or releases may be missing"
+            );
+            out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
     }
 

@@ -2,17 +2,19 @@
 //! kernel ran out of memory; and of clients that ask daemons for containers or units.
 //!
 //! Source: the raw tracepoints `sched_process_exit` and `mark_victim`, through a BPF
-//! program that reads the process and its cgroup while they are still there.
+//! program that reads the process and its cgroup while they are still there; or where none can
+//! be loaded, the kernel's accounting of tasks that exit (taskstats).
 //! Blind to: what other processes that ended with status 0 did; those are counted.
 //! Overhead: `docs/overhead.md#exits`.
 
 mod clients;
 mod roles;
+mod source;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use sexton_bpf::prog::exits::{Event, Tally, Watch};
+use sexton_bpf::prog::exits::{Event, Tally};
 use sexton_host::Host;
 use sexton_model::fact::exit::{self as fact, ProcessBurst, ProcessExit};
 use sexton_model::gap::{Gap, Why};
@@ -25,6 +27,7 @@ use sexton_model::text::escape;
 use crate::lineage::Lineage;
 use crate::{Sensor, SensorSpec, bpf};
 use roles::Roles;
+use source::Source;
 
 const NAME: &str = "exits";
 
@@ -68,9 +71,13 @@ fn examine(host: &Host) -> Vec<Sight> {
         return vec![Sight::blind(WHAT, bpf::not_running(NAME).text)];
     }
     let shows = "every process that ends badly from now on: name, status, cgroup, lifetime, OOM";
-    vec![bpf::examine(host, WHAT, shows, || {
-        Watch::load([]).map(drop)
-    })]
+    vec![match Source::open(host, &[]) {
+        Ok(source) => match source.instead_of_bpf() {
+            None => Sight::sees(WHAT, shows),
+            Some(gap) => bpf::instead(WHAT, "the kernel's accounting (taskstats)", gap),
+        },
+        Err(gap) => bpf::blind(WHAT, gap),
+    }]
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -78,12 +85,11 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         return Err(bpf::not_running(NAME));
     }
     let roles = Roles::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
-    let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
     let clients = clients::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
-    let mut watch = Watch::load(clients.iter().map(String::as_str)).map_err(blind)?;
-    watch.attach().map_err(blind)?;
     Ok(Box::new(Exits {
-        watch,
+        source: Source::open(host, &clients)?,
+        told_source: false,
+        n_overruns: 0,
         roles,
         n_lost: 0,
     }))
@@ -91,27 +97,31 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
 
 /// The sensor.
 struct Exits {
-    watch: Watch,
+    source: Source,
+    /// Whether it was said where exits come from.
+    told_source: bool,
+    n_overruns: u64,
     roles: Roles,
     /// Losses that have been told.
     n_lost: u64,
 }
 
 impl Sensor for Exits {
-    fn poll(&mut self, _: &Host, out: &mut Sink) {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
         let mut teller = Teller::new(&self.roles);
         let malformed = self
-            .watch
-            .drain(MAX_DRAINED, |event| teller.tell(&event, out));
+            .source
+            .drain(host, MAX_DRAINED, |event| teller.tell(&event, out));
         teller.burst.tell(out);
         if teller.n_clients > MAX_CLIENTS {
             let n = (teller.n_clients - MAX_CLIENTS) as u64;
             let text = format!("{n} more ends of clients of daemons in one second");
             out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(n), text));
         }
-        let tally = self.watch.tally();
+        let tally = self.source.tally();
         self.sample(&tally, out);
         self.tell_losses(&tally, malformed, out);
+        self.tell_source(out);
     }
 }
 
@@ -126,6 +136,24 @@ impl Exits {
         for (fact, value) in values {
             out.sample(&node, fact, value as f64);
         }
+    }
+
+    /// Says once where exits come from, if not from BPF, and what that dropped since.
+    fn tell_source(&mut self, out: &mut Sink) {
+        let node = Subject::node();
+        if let Some(gap) = self.source.instead_of_bpf()
+            && !self.told_source
+        {
+            let how = "exits of processes by taskstats, some without their cgroup";
+            out.gap(&node, bpf::stepped_down(how, gap));
+        }
+        self.told_source = true;
+        let n_overruns = self.source.n_overruns();
+        if n_overruns > self.n_overruns {
+            let text = "dropped exits of processes (socket buffer full); how many is not known";
+            out.gap(&node, Gap::new(NAME, Why::Lost(0), text));
+        }
+        self.n_overruns = n_overruns;
     }
 
     fn tell_losses(&mut self, tally: &Tally, malformed: u64, out: &mut Sink) {
@@ -186,7 +214,9 @@ impl<'r> Teller<'r> {
 
 fn describe(event: &Event, role: Option<&str>) -> ProcessExit {
     let (exit_code, signal) = event.code_and_signal();
-    let lineage = Lineage::of(&event.cgroup);
+    // Empty where it is not known.
+    let cgroup = Some(&event.cgroup[..]).filter(|cgroup| !cgroup.is_empty());
+    let lineage = cgroup.map(Lineage::of).unwrap_or_default();
     ProcessExit {
         pid: Some(event.pid),
         tgid: Some(event.tgid),
@@ -195,9 +225,9 @@ fn describe(event: &Event, role: Option<&str>) -> ProcessExit {
         signal,
         core_dumped: signal.map(|_| event.dumped_core()),
         uid: Some(event.uid),
-        cgroup: Some(escape(&event.cgroup)),
+        cgroup: cgroup.map(escape),
         cgroup_is_cut: event.cgroup_is_cut.then_some(true),
-        cgroup_id: Some(event.cgroup_id),
+        cgroup_id: Some(event.cgroup_id).filter(|id| *id != 0),
         origin: lineage.origin,
         unit: lineage.unit,
         container: lineage.container,

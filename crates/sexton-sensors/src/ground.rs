@@ -4,6 +4,8 @@ use sexton_host::capabilities::Capabilities;
 use sexton_host::{Host, machine};
 use sexton_model::sight::Sight;
 
+use crate::bpf;
+
 /// What sexton uses of root's privileges, and for what.
 const PRIVILEGES: [(&str, &str); 4] = [
     ("CAP_BPF", "load BPF programs"),
@@ -42,14 +44,13 @@ fn privileges(host: &Host) -> Sight {
 fn type_information(host: &Host) -> Sight {
     const WHAT: &str = "kernel types (BTF)";
     if machine::has_type_information(host) {
-        Sight::sees(
-            WHAT,
-            "the kernel describes its types, so BPF programs fit it",
-        )
-    } else {
-        Sight::blind(WHAT, "the kernel does not describe its types")
-            .with_remedy("use a kernel built with CONFIG_DEBUG_INFO_BTF=y")
+        // Whether a program fits is for each sensor to say: it tries.
+        return Sight::sees(WHAT, "the kernel describes its types");
     }
+    if let Some(file) = sexton_bpf::types::file() {
+        return Sight::sees(WHAT, format!("by {}", file.display()));
+    }
+    Sight::blind(WHAT, "the kernel does not describe its types").with_remedy(bpf::NO_TYPES)
 }
 
 fn lockdown(host: &Host) -> Sight {

@@ -88,6 +88,12 @@ pub trait Sensor: Send {
     fn poll(&mut self, host: &Host, out: &mut Sink);
 }
 
+/// Has BPF programs take the kernel's types from a file (BTF) that was made for it, where the
+/// kernel does not describe them.
+pub fn take_types_from(file: std::path::PathBuf) {
+    sexton_bpf::types::take_from(file);
+}
+
 /// What every sensor sees here.
 pub fn examine(host: &Host) -> Vec<SensorSight> {
     SENSORS.iter().map(|spec| sight_of(spec, host)).collect()

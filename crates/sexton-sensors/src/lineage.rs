@@ -4,7 +4,7 @@ use sexton_model::origin::Origin;
 use sexton_model::text::escape;
 
 /// The origin of a cgroup, escaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Lineage {
     /// Its kind.
     pub(crate) origin: Option<String>,

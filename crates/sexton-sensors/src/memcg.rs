@@ -1,18 +1,20 @@
 //! Counts and names the memory cgroups of a node, the dying ones included.
 //!
 //! Source, best first: a BPF walk of the kernel's own tree; `cgroup.stat` of cgroup
-//! v2; the count in `/proc/cgroups` less the directories there are.
+//! v2; the count in `/proc/cgroups` less the directories there are. Without BPF, owners of pages
+//! (`/proc/kpagecgroup`) tell the parents.
 //! Blind to: who removed a cgroup, and when.
 //! Overhead: `docs/overhead.md#memcg`.
 
 mod counts;
 mod origins;
+mod owners;
 mod reads;
 mod stat;
 mod tally;
 mod walk;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sexton_host::cgroup::MemoryHierarchy;
@@ -85,6 +87,9 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub struct CensusOptions {
     /// Look at every page of the dying ones, not at a sample.
     pub all_pages: bool,
+    /// Where the walk is not possible, look for the owners of all pages of the node, which
+    /// takes up to two seconds.
+    pub owners: bool,
 }
 
 /// Takes a census by the best way that works here. `Err` is a gap that leaves
@@ -108,14 +113,23 @@ pub fn census(host: &Host, options: CensusOptions) -> Result<Census, Gap> {
         }
     }
     let mut census = match stat::take(host, &memory) {
-        Ok(census) => census,
+        Ok(mut census) => {
+            if options.owners {
+                owners::add_pages(host, &memory, options, &mut census);
+            }
+            census
+        }
         Err(remark) => {
             looks.push(Look {
                 method: Method::CgroupStat,
                 dying: None,
                 remark,
             });
-            counts::take(host, &memory)?
+            let mut census = counts::take(host, &memory)?;
+            if options.owners && census.counts.dying.is_some_and(|dying| dying > 0) {
+                name_by_pages(host, &memory, options, &mut census, &mut looks);
+            }
+            census
         }
     };
     looks.push(Look {
@@ -123,12 +137,42 @@ pub fn census(host: &Host, options: CensusOptions) -> Result<Census, Gap> {
         dying: census.counts.dying,
         remark: "used".into(),
     });
+    if let (true, Some(gap)) = (host.is_live(), gaps.first_mut()) {
+        *gap = bpf::stepped_down(instead_of_walking(census.method), gap);
+    }
     gaps.append(&mut census.gaps);
     Ok(Census {
         looks,
         gaps,
         ..census
     })
+}
+
+fn instead_of_walking(method: Method) -> &'static str {
+    match method {
+        Method::PageOwnership => "parents of dying cgroups by page ownership",
+        Method::CgroupStat => "parents of dying cgroups by cgroup.stat",
+        Method::BpfWalk | Method::ProcCgroups => "dying cgroups counted, not named",
+    }
+}
+
+/// Names the parents of those that were counted, if owners of pages can be seen.
+fn name_by_pages(
+    host: &Host,
+    memory: &MemoryHierarchy,
+    options: CensusOptions,
+    census: &mut Census,
+    looks: &mut Vec<Look>,
+) {
+    match owners::name(host, memory, options, census) {
+        // It says that there are no names, which is no longer so.
+        Ok(()) => census.gaps.retain(|gap| !counts::is_limit(gap)),
+        Err(gap) => looks.push(Look {
+            method: Method::PageOwnership,
+            dying: None,
+            remark: format!("not possible: {}", gap.text),
+        }),
+    }
 }
 
 fn walk(host: &Host, memory: &MemoryHierarchy, options: CensusOptions) -> Result<Census, Gap> {
@@ -212,6 +256,7 @@ fn examine(host: &Host) -> Vec<Sight> {
         Sight::sees("memory controller", place),
         walk::examine(host),
         stat::examine(host, &memory),
+        owners::examine(host, &memory),
         counts::examine(host, &memory),
         examine_runtimes(host),
     ]
@@ -246,6 +291,8 @@ fn examine_runtimes(host: &Host) -> Sight {
 #[derive(Debug, Default)]
 struct Memcg {
     n_taken: u32,
+    /// Gaps that were told and will stay.
+    told: HashSet<String>,
     /// When the next census is due.
     next: Moment,
 }
@@ -274,6 +321,7 @@ impl Sensor for Memcg {
 fn step_down(census: &Census) -> StepDown {
     let by = match census.method {
         Method::CgroupStat => "counts of cgroup.stat",
+        Method::PageOwnership => "owners of pages",
         Method::BpfWalk | Method::ProcCgroups => "counts of /proc/cgroups and directories",
     };
     StepDown {
@@ -283,10 +331,15 @@ fn step_down(census: &Census) -> StepDown {
 }
 
 impl Memcg {
-    fn take(&self, host: &Host, out: &mut Sink) {
+    fn take(&mut self, host: &Host, out: &mut Sink) {
         let node = Subject::node();
         let first_ns = reads::time_the_root(host, &node, out);
-        let census = match census(host, CensusOptions::default()) {
+        let options = CensusOptions {
+            // Once at the beginning, once when that is over, then as often as censuses are.
+            owners: self.n_taken == 0 || self.n_taken + 1 >= FIRST,
+            ..CensusOptions::default()
+        };
+        let census = match census(host, options) {
             Ok(census) => census,
             Err(gap) => return out.gap(&node, gap),
         };
@@ -309,7 +362,10 @@ impl Memcg {
         let above = looks.first().and_then(|look| look.above);
         reads::compare(host, &census, above, first_ns, out);
         for gap in census.gaps {
-            out.gap(&node, gap);
+            let stays = matches!(gap.why, Why::Unsupported | Why::Denied);
+            if !stays || self.told.insert(gap.text.clone()) {
+                out.gap(&node, gap);
+            }
         }
     }
 }

@@ -91,7 +91,8 @@ fn load(host: &Host) -> Result<Watch, Gap> {
 }
 
 fn failure(host: &Host, error: &LoadError) -> Gap {
-    bpf::gap(NAME, host, error, "sudo sexton record")
+    let gap = bpf::gap(NAME, host, error, "sudo sexton record");
+    bpf::not_without("delays of network polling", gap)
 }
 
 fn examine(host: &Host) -> Vec<Sight> {

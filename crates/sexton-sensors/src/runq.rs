@@ -85,7 +85,8 @@ fn load(host: &Host) -> Result<Watch, Gap> {
 }
 
 fn failure(host: &Host, error: &LoadError) -> Gap {
-    bpf::gap(NAME, host, error, "sudo sexton record")
+    let gap = bpf::gap(NAME, host, error, "sudo sexton record");
+    bpf::not_without("waits for a core", gap)
 }
 
 fn examine(host: &Host) -> Vec<Sight> {

@@ -1,23 +1,19 @@
 //! Samples what every core runs: who, where in the kernel and in the program, on which core,
 //! at which nanosecond.
 //!
-//! Source: a BPF program on a timer of each core. Samples go to the recording one by one, in
-//! tables of their own; records tell only who had the most kernel time.
+//! Source: a BPF program on a timer of each core, or events of perf on the same timer where no
+//! program can be loaded. Samples go to the recording one by one, in tables of their own;
+//! records tell only who had the most kernel time.
 //! Blind to: code that runs with interrupts off, which is sampled where they come on again;
 //! callers above code without frame pointers; functions of stripped programs; names in
 //! processes that end within a quarter of a second.
 //! Overhead: `docs/overhead.md#stacks`.
 
 mod busiest;
-mod demangle;
-mod elf;
-mod files;
 mod homes;
-mod kernel;
-mod perf_map;
 mod place;
 mod pointers;
-mod programs;
+mod source;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -25,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use sexton_bpf::prog::stacks::{Options, Sample, State, Watch};
+use sexton_bpf::prog::stacks::{Sample, State};
 use sexton_host::{Host, machine, process};
 use sexton_model::fact::stack as fact;
 use sexton_model::gap::{Gap, Why};
@@ -35,13 +31,13 @@ use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
+use sexton_symbols::live::{Kernel, Place, Programs};
 
 use crate::{Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
-use kernel::Kernel;
-use place::{Batch, Place};
-use programs::Programs;
+use place::Batch;
+use source::Source;
 
 /// What the sensor is called.
 pub const NAME: &str = "stacks";
@@ -90,45 +86,30 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Names of threads that are kept; beyond that all are forgotten.
 const MAX_COMMS: usize = 4096;
 
-fn load(host: &Host) -> Result<(Watch, Options), Gap> {
-    if let Some(gap) = bpf::refusal(NAME, host) {
-        return Err(gap);
-    }
-    let n_cores =
-        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
-    let options = Options {
-        n_cores,
-        hz: RATE_HZ.load(Ordering::Relaxed),
-        room: ROOM,
-    };
-    let watch = Watch::load(options);
-    let watch = watch.map_err(|error| bpf::gap(NAME, host, &error, "sudo sexton record"))?;
-    Ok((watch, options))
-}
-
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "samples of every core";
-    let can = load(host).and_then(|_| {
-        let first = machine::online_cpus(host)
-            .ok()
-            .and_then(|cpus| cpus.first().copied());
-        Watch::may_sample(first.unwrap_or(0)).map_err(|error| refused(&error))
+    const SHOWS: &str = "each core's software clock; kernel and user stacks by frame pointers";
+    let can = Source::open(host, DEFAULT_RATE_HZ, ROOM).and_then(|(mut source, _)| {
+        let cores = machine::online_cpus(host).unwrap_or_default();
+        let first = cores.first().copied().unwrap_or(0);
+        source.sample_core(first).map_err(|error| refused(&error))?;
+        Ok(source)
     });
-    if let Err(gap) = can {
-        return vec![bpf::blind(WHAT, gap)];
-    }
-    let shows = "BPF on each core's software clock; kernel and user stacks by frame pointers";
-    vec![
-        Sight::sees(WHAT, shows),
-        kernel_names(host),
-        pointers::examine(host),
-    ]
+    let source = match can {
+        Ok(source) => source,
+        Err(gap) => return vec![bpf::blind(WHAT, gap)],
+    };
+    let samples = match source.instead_of_bpf() {
+        None => Sight::sees(WHAT, format!("BPF on {SHOWS}")),
+        Some(gap) => bpf::instead(WHAT, &format!("perf events on {SHOWS}"), gap),
+    };
+    vec![samples, kernel_names(host), pointers::examine(host)]
 }
 
 fn kernel_names(host: &Host) -> Sight {
     const WHAT: &str = "kernel functions";
     let own = sexton_host::clock::now();
-    let mut kernel = Kernel::new();
+    let mut kernel = Kernel::default();
     // Any address will do: the table is read for the first one.
     kernel.place(host, u64::MAX, own);
     if kernel.is_hidden() {
@@ -154,12 +135,12 @@ fn refused(error: &std::io::Error) -> Gap {
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
-    let (watch, options) = load(host)?;
+    let (source, options) = Source::open(host, RATE_HZ.load(Ordering::Relaxed), ROOM)?;
     let mut stacks = Stacks {
-        watch,
+        source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
-        kernel: Kernel::new(),
-        programs: process::numbers_are_the_kernels(host).then(Programs::new),
+        kernel: Kernel::default(),
+        programs: process::numbers_are_the_kernels(host).then(Programs::default),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         comms: HashMap::new(),
@@ -170,14 +151,14 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     };
     let refusals = stacks.follow_cores(host);
     match refusals.into_iter().next() {
-        Some((_, error)) if stacks.watch.cores().is_empty() => Err(refused(&error)),
+        Some((_, error)) if stacks.source.cores().is_empty() => Err(refused(&error)),
         _ => Ok(Box::new(stacks)),
     }
 }
 
 /// The sensor.
 struct Stacks {
-    watch: Watch,
+    source: Source,
     period_ns: u64,
     kernel: Kernel,
     /// `None` where the kernel's numbers of processes are not ours.
@@ -196,7 +177,9 @@ struct Stacks {
 impl Sensor for Stacks {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let mut samples = Vec::new();
-        let malformed = self.watch.drain(MAX_DRAINED, |sample| samples.push(sample));
+        let malformed = self
+            .source
+            .drain(host, MAX_DRAINED, |sample| samples.push(sample));
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
         if let Some(programs) = &mut self.programs {
@@ -212,7 +195,7 @@ impl Sensor for Stacks {
             out.stacks(batch);
         }
         if malformed > 0 {
-            let text = format!("{malformed} samples of the BPF program made no sense");
+            let text = format!("{malformed} samples made no sense");
             out.gap(&Subject::node(), Gap::new(NAME, Why::Bug, text));
         }
         let due = |last: Moment| out.now().since(last) >= LOOK_EVERY;
@@ -227,7 +210,10 @@ impl Sensor for Stacks {
 impl Stacks {
     fn keep(&mut self, host: &Host, sample: &Sample, batch: &mut Batch, now: Moment) {
         let comm = self.comm(&sample.comm);
-        let cgroup = self.homes.path(host, sample.cgroup_id, sample.pid);
+        let cgroup = match &self.source {
+            Source::Bpf(_) => self.homes.path(host, sample.cgroup_id, sample.pid),
+            Source::Perf(_) => self.homes.of_process(host, (sample.pid, sample.mm), now),
+        };
         let kernel = self.kernel_places(host, &sample.kernel, now);
         let user = match &mut self.programs {
             Some(programs) if !sample.user.is_empty() => {
@@ -310,7 +296,7 @@ impl Stacks {
             let text = format!("core {cpu} cannot be sampled: {error}");
             out.gap(&Subject::cpu(cpu), Gap::new(NAME, Why::Denied, text));
         }
-        let tally = self.watch.tally();
+        let tally = self.source.tally();
         let node = Subject::node();
         out.sample(&node, &fact::STACK_SAMPLES, tally.n_taken as f64);
         out.sample(&node, &fact::STACK_SAMPLES_LOST, tally.n_lost as f64);
@@ -328,6 +314,12 @@ impl Stacks {
     }
 
     fn tell_blind(&self, out: &mut Sink) {
+        if let Some(gap) = self.source.instead_of_bpf() {
+            out.gap(
+                &Subject::node(),
+                bpf::stepped_down("stacks by perf events", gap),
+            );
+        }
         if self.kernel.is_hidden() {
             out.gap(&Subject::node(), hidden());
         }
@@ -345,12 +337,12 @@ impl Stacks {
         let Ok(online) = machine::online_cpus(host) else {
             return Vec::new();
         };
-        let sampled = self.watch.cores();
+        let sampled = self.source.cores();
         for gone in sampled.iter().filter(|cpu| !online.contains(cpu)) {
-            self.watch.forget_core(*gone);
+            self.source.forget_core(*gone);
         }
         let new = online.into_iter().filter(|cpu| !sampled.contains(cpu));
-        let tried = new.map(|cpu| (cpu, self.watch.sample_core(cpu)));
+        let tried = new.map(|cpu| (cpu, self.source.sample_core(cpu)));
         tried
             .filter_map(|(cpu, tried)| Some((cpu, tried.err()?)))
             .collect()

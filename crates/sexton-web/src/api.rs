@@ -5,6 +5,8 @@ mod export;
 mod flame;
 mod heatmap;
 mod lanes;
+#[cfg(test)]
+mod openapi;
 mod params;
 mod samples;
 mod sources;
@@ -12,17 +14,21 @@ mod tiles;
 mod upload;
 mod zombies;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+use sexton_report::diagnosis::SubjectView;
 
 use crate::app::App;
 use crate::clock::Clock;
-use crate::http::{Payload, Problem, Request, Response};
+use crate::http::{Payload, Problem, Request, Response, blocking};
 use crate::index::{BlindSpan, Happening};
 use crate::source::Source;
 use params::{Params, Window};
 
+pub(crate) use diagnosis::Kept;
 pub(crate) use sources::{source_view, sources};
 pub(crate) use upload::open;
 
@@ -53,73 +59,108 @@ impl Question {
     }
 
     /// Works the answer out, or finds it.
-    pub(crate) fn answer(
+    pub(crate) async fn answer(
         self,
-        app: &App,
-        source: &Source,
-        request: &Request,
+        app: &Arc<App>,
+        source: &Arc<Source>,
+        request: &Arc<Request>,
     ) -> Result<Response, Problem> {
-        let params = Params::new(&request.query);
+        let (app, source) = (Arc::clone(app), Arc::clone(source));
         match self {
-            Self::Diagnosis => Ok(json_bytes(diagnosis::answer(app, source)?)),
-            Self::Lanes => Ok(Response::json(&lanes::view(&source.state()))),
-            Self::Zombies => Ok(Response::json(&zombies::view(&source.state()))),
+            Self::Diagnosis => {
+                let judged = diagnosis::answer(&app, &source).await?;
+                Ok(json_bytes(Arc::clone(&judged.json)))
+            }
+            Self::Lanes => {
+                blocking(move || Ok(Response::json(&lanes::view(&source.state())))).await
+            }
+            Self::Zombies => {
+                blocking(move || Ok(Response::json(&zombies::view(&source.state())))).await
+            }
             Self::Tiles => {
-                let asked = tiles::Asked::read(&params, source)?;
-                let _place = app.workshop.enter()?;
-                Ok(json_bytes(asked.answer(&source.state())?.into()))
+                let asked = read(&source, request, tiles::Asked::read).await?;
+                let work = move || Ok(Response::json(&asked.view(&source.state())?));
+                app.workshop.work(work).await
             }
-            Self::HeatMap => {
-                let asked = heatmap::Asked::read(&params, source)?;
-                kept(app, source, request, asked.window, || asked.answer(source))
-            }
-            Self::Flame => {
-                let asked = flame::Asked::read(&params, source)?;
-                kept(app, source, request, asked.windows(), || {
-                    asked.answer(source)
-                })
-            }
+            Self::HeatMap => kept::<heatmap::Asked>(app, source, request).await,
+            Self::Flame => kept::<flame::Asked>(app, source, request).await,
             Self::Export => {
-                let window = params.window(source)?;
-                let judged = diagnosis::answer(app, source)?;
-                let _place = app.workshop.enter()?;
-                export::answer(app, source, window, &judged)
+                let window = read(&source, request, |params, source| params.window(source)).await?;
+                let judged = diagnosis::answer(&app, &source).await?;
+                let works_in = Arc::clone(&app);
+                let work = move || export::answer(&app, &source, window, &judged);
+                works_in.workshop.work(work).await
             }
         }
     }
 }
 
+/// Reads what is asked of a source, which may have to be waited for.
+async fn read<A: Send + 'static>(
+    source: &Arc<Source>,
+    request: &Arc<Request>,
+    read: fn(&Params<'_>, &Source) -> Result<A, Problem>,
+) -> Result<A, Problem> {
+    let (source, request) = (Arc::clone(source), Arc::clone(request));
+    blocking(move || read(&Params::new(&request.query), &source)).await
+}
+
+/// A question whose answer is kept as long as it cannot change.
+trait Lasting: Sized + Send + 'static {
+    /// The answer.
+    type View: Serialize;
+
+    fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem>;
+
+    /// A window that holds all that is asked about.
+    fn window(&self) -> Window;
+
+    fn answer(&self, source: &Source) -> Result<Self::View, Problem>;
+}
+
 /// Answers from what is kept, or works it out, and keeps what will not change.
-fn kept<T: Serialize>(
-    app: &App,
-    source: &Source,
-    request: &Request,
-    window: Window,
-    answer: impl FnOnce() -> Result<T, Problem>,
+async fn kept<A: Lasting>(
+    app: Arc<App>,
+    source: Arc<Source>,
+    request: &Arc<Request>,
 ) -> Result<Response, Problem> {
-    let is_settled = {
+    let asked = read(&source, request, A::read).await?;
+    let key = {
+        let (source, request, window) = (Arc::clone(&source), Arc::clone(request), asked.window());
+        blocking(move || Ok(key(&source, &request, window))).await?
+    };
+    let found = |app: &App, key: &Option<String>| app.cache.get(key.as_deref()?);
+    if let Some(bytes) = found(&app, &key) {
+        return Ok(json_bytes(bytes));
+    }
+    let works_in = Arc::clone(&app);
+    let work = move || {
+        // Another client may have asked for the same and been before us.
+        if let Some(bytes) = found(&app, &key) {
+            return Ok(json_bytes(bytes));
+        }
+        let bytes: Arc<[u8]> = serde_json::to_vec(&asked.answer(&source)?)
+            .map_err(|error| Problem::new(500, format!("cannot write the answer: {error}")))?
+            .into();
+        if let Some(key) = key {
+            app.cache.put(key, &bytes);
+        }
+        Ok(json_bytes(bytes))
+    };
+    works_in.workshop.work(work).await
+}
+
+/// Under what name an answer is kept; `None` when it may change.
+fn key(source: &Source, request: &Request, window: Window) -> Option<String> {
+    let (is_settled, is_live) = {
         let state = source.state();
         let is_read = state.is_read && state.heat.reading_ns.is_none();
-        is_read && (!state.is_live || window.to_ns < state.read_ns)
+        let is_settled = is_read && (!state.is_live || window.to_ns < state.read_ns);
+        (is_settled, state.is_live)
     };
-    let explicit = request.query.all("to").next().is_some();
-    let keeps = is_settled && (explicit || !source.state().is_live);
-    let key = format!("{}/{}?{}", source.id, request.path, request.query.key());
-    if keeps && let Some(bytes) = app.cache.get(&key) {
-        return Ok(json_bytes(bytes));
-    }
-    let _place = app.workshop.enter()?;
-    // Somebody else may have asked for the same and been before us.
-    if keeps && let Some(bytes) = app.cache.get(&key) {
-        return Ok(json_bytes(bytes));
-    }
-    let bytes: Arc<[u8]> = serde_json::to_vec(&answer()?)
-        .map_err(|error| Problem::new(500, format!("cannot write the answer: {error}")))?
-        .into();
-    if keeps {
-        app.cache.put(key, &bytes);
-    }
-    Ok(json_bytes(bytes))
+    let is_explicit = request.query.all("to").next().is_some();
+    let key = || format!("{}/{}?{}", source.id, request.path, request.query.key());
+    (is_settled && (is_explicit || !is_live)).then(key)
 }
 
 fn json_bytes(bytes: Arc<[u8]>) -> Response {
@@ -127,45 +168,57 @@ fn json_bytes(bytes: Arc<[u8]>) -> Response {
 }
 
 /// Something that happened, as it is answered.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "TimelineEvent")]
 struct EventView<'a> {
+    #[schemars(with = "Time")]
     at: u64,
-    kind: &'a str,
-    text: &'a str,
+    kind: Cow<'a, str>,
+    text: Cow<'a, str>,
     subject: SubjectView<'a>,
+    /// Alike events of one column that were put together.
+    #[schemars(range(min = 1))]
     count: u64,
-}
-
-#[derive(Serialize)]
-struct SubjectView<'a> {
-    kind: &'static str,
-    name: &'a str,
-}
-
-impl<'a> From<&'a sexton_model::subject::Subject> for SubjectView<'a> {
-    fn from(subject: &'a sexton_model::subject::Subject) -> Self {
-        Self {
-            kind: subject.kind.name(),
-            name: &subject.name,
-        }
-    }
 }
 
 impl<'a> EventView<'a> {
     fn of(clock: Clock, event: &'a Happening) -> Self {
         Self {
             at: clock.us(event.at_ns),
-            kind: &event.kind,
-            text: &event.text,
+            kind: Cow::Borrowed(&event.kind),
+            text: Cow::Borrowed(&event.text),
             subject: SubjectView::from(&event.subject),
             count: event.n,
+        }
+    }
+
+    fn into_owned(self) -> EventView<'static> {
+        EventView {
+            at: self.at,
+            kind: self.kind.into_owned().into(),
+            text: self.text.into_owned().into(),
+            subject: self.subject.into_owned(),
+            count: self.count,
         }
     }
 }
 
 /// From, to, and why nothing was seen.
-#[derive(Debug, Clone, Serialize)]
-struct GapView(u64, u64, String);
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "LaneGap")]
+struct GapView(
+    #[schemars(with = "Time")] u64,
+    #[schemars(with = "Time")] u64,
+    String,
+);
+
+/// Microseconds since the epoch; since boot where the source's clock is `boot`.
+#[derive(JsonSchema)]
+#[allow(
+    dead_code,
+    reason = "only its schema is used: it says what a number means"
+)]
+struct Time(#[schemars(range(max = MAX_US))] u64);
 
 impl GapView {
     fn of(clock: Clock, span: &BlindSpan, end_ns: u64) -> Self {

@@ -10,7 +10,7 @@ use crate::api;
 use crate::assets;
 use crate::cache::Cache;
 use crate::guard::Guard;
-use crate::http::{Body, Handler, Payload, Problem, Request, Response};
+use crate::http::{Body, Handler, Payload, Problem, Request, Response, blocking};
 use crate::source::Source;
 use crate::workshop::Workshop;
 
@@ -85,25 +85,32 @@ impl App {
         sources.open.clear();
     }
 
-    fn route(&self, request: &Request, body: &mut Body<'_>) -> Result<Response, Problem> {
+    async fn route(
+        self: &Arc<Self>,
+        request: &Arc<Request>,
+        body: &mut Body,
+    ) -> Result<Response, Problem> {
         let path: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
         match path[..] {
-            ["api", "v1", "sources"] if request.method == "POST" => api::open(self, request, body),
+            ["api", "v1", "sources"] if request.method == "POST" => {
+                api::open(self, request, body).await
+            }
             ["api", "v1", "sources"] => {
                 allow(request, "GET, HEAD, POST")?;
-                Ok(api::sources(self))
+                let app = Arc::clone(self);
+                blocking(move || Ok(api::sources(&app))).await
             }
             ["api", "v1", "sources", id] => {
                 allow(request, "GET, HEAD")?;
                 let source = self.source(id)?;
-                Ok(Response::json(&api::source_view(&source)))
+                blocking(move || Ok(Response::json(&api::source_view(&source)))).await
             }
             ["api", "v1", "sources", id, what] => {
                 let Some(question) = api::Question::by_name(what) else {
                     return Err(Problem::new(404, "there is nothing of that name"));
                 };
                 allow(request, "GET, HEAD")?;
-                question.answer(self, &*self.source(id)?, request)
+                question.answer(self, &self.source(id)?, request).await
             }
             ["openapi.json"] => {
                 allow(request, "GET, HEAD")?;
@@ -129,10 +136,13 @@ fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {
 }
 
 impl Handler for App {
-    fn answer(&self, request: &Request, body: &mut Body<'_>) -> Response {
-        match self.guard.check(request) {
+    async fn answer(self: Arc<Self>, request: Arc<Request>, body: &mut Body) -> Response {
+        match self.guard.check(&request) {
             Err(response) => response,
-            Ok(()) => self.route(request, body).unwrap_or_else(Response::from),
+            Ok(()) => {
+                let answer = self.route(&request, body).await;
+                answer.unwrap_or_else(Response::from)
+            }
         }
     }
 }

@@ -96,8 +96,8 @@ fn given(request: &Request) -> String {
 fn welcome(token: &str) -> Response {
     let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict");
     Response::new(302, "text/plain", Payload::Static(b""))
-        .with("Location", "/")
-        .with("Set-Cookie", cookie)
+        .with("location", "/")
+        .with("set-cookie", cookie)
 }
 
 /// Takes as long for a token that is nearly right as for any other of its length.

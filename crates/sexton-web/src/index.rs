@@ -15,7 +15,7 @@ mod table;
 
 pub(crate) use builder::Index;
 pub(crate) use census::Census;
-pub(crate) use events::Happening;
+pub(crate) use events::{EventList, Happening, Told};
 pub(crate) use gaps::BlindSpan;
 pub(crate) use lanes::{Content, Lane};
 pub(crate) use table::{LaneKind, LaneUnit, facts};

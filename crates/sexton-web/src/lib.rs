@@ -104,10 +104,9 @@ impl Server {
         let app = App::new(options, bundle, name)
             .map_err(|error| ServeError::Open(bundle.to_owned(), error))?;
         let failed = |error| ServeError::Listen(listen, error);
-        let app = Arc::new(app);
-        let listener = Listener::bind(listen, Arc::clone(&app) as _).map_err(failed)?;
+        let listener = Listener::bind(listen).map_err(failed)?;
         Ok(Self {
-            app,
+            app: Arc::new(app),
             address: listener.address().map_err(failed)?,
             listener,
             token,
@@ -135,17 +134,14 @@ impl Server {
     }
 
     /// What ends it.
-    pub fn stopper(&self) -> Result<Stopper, ServeError> {
-        let handle = self.listener.stop_handle();
-        handle
-            .map(Stopper)
-            .map_err(|error| ServeError::Listen(self.address, error))
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.listener.stop_handle())
     }
 
     /// Answers until it is stopped. What was dropped on the page is gone then, even though
     /// clients may still be connected.
-    pub fn run(&self) {
-        self.listener.run();
+    pub fn run(self) {
+        self.listener.run(Arc::clone(&self.app));
         self.app.close();
     }
 }

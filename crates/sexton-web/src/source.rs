@@ -1,10 +1,12 @@
 //! Something to look at: a bundle, and what was read of it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
@@ -12,6 +14,7 @@ use sexton_model::text::escape;
 use sexton_store::{Bundle, StoreError};
 use tempfile::TempDir;
 
+use crate::api::Kept;
 use crate::clock::Clock;
 use crate::heat::{self, Heat};
 use crate::index::{Index, facts};
@@ -33,7 +36,9 @@ const LATE_NS: u64 = 30_000_000_000;
 const NEAR_END_NS: u64 = 90_000_000_000;
 
 /// What a source is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "SourceKind")]
 pub(crate) enum Kind {
     /// What sexton recorded.
     Recording,
@@ -53,8 +58,8 @@ pub(crate) struct Source {
     /// What could not be read when it was opened.
     pub(crate) notes: Vec<String>,
     state: RwLock<State>,
-    /// The judgement, and of when.
-    pub(crate) judged: Mutex<Option<(Instant, Arc<[u8]>)>>,
+    /// The last judgement.
+    pub(crate) judged: tokio::sync::Mutex<Option<Kept>>,
     /// Gone with the source.
     _folder: Option<TempDir>,
 }
@@ -113,7 +118,7 @@ impl Source {
                 is_live: false,
                 trouble: None,
             }),
-            judged: Mutex::new(None),
+            judged: tokio::sync::Mutex::new(None),
             _folder: folder,
         });
         if !is_profile {

@@ -1,5 +1,6 @@
 //! The command line. Man pages and completions are made from these definitions.
 
+pub mod btf;
 pub mod bundle;
 pub mod fix;
 pub mod profile;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::quantity;
+use btf::BtfArgs;
 use bundle::BundleCommand;
 use fix::FixArgs;
 
@@ -271,6 +273,9 @@ pub struct DiagnoseArgs {
     /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
     #[arg(long, conflicts_with = "from")]
     pub ask_numa_stat: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the judgement.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
@@ -303,6 +308,9 @@ pub struct ZombiesArgs {
     /// Look at every page of the dying ones, not at a sample
     #[arg(long)]
     pub all_pages: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the result.
     #[command(flatten)]
     pub format: FormatArgs,
@@ -339,6 +347,9 @@ pub struct RecordArgs {
     /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
     #[arg(long)]
     pub ask_numa_stat: bool,
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
 }
 
 /// Reads a rate of samples.
@@ -367,6 +378,9 @@ pub struct ServeArgs {
     /// What a client must know; SEXTON_TOKEN does not show up in lists of processes
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
+    /// Thresholds of this fleet, in TOML, for the recording and for dropped files
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
     /// The largest file that may be dropped on the page
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantity::bytes)]
     pub max_upload: u64,
@@ -426,6 +440,9 @@ pub struct DrillPartArgs {
 /// Arguments of `sexton doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Where to find types of the kernel.
+    #[command(flatten)]
+    pub btf: BtfArgs,
     /// How to write the result.
     #[command(flatten)]
     pub format: FormatArgs,

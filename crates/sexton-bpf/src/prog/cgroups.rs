@@ -7,7 +7,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
-use crate::loaded::{Loaded, Program, hold};
+use crate::loaded::{Loaded, Program, builder, hold};
 use crate::perf_event::attach_tracepoint;
 use crate::ring::{Plain, Ring, split, until_zero};
 use crate::types::KernelTypes;
@@ -142,7 +142,7 @@ fn open(
     object: &'static mut MaybeUninit<OpenObject>,
     memory_root: i32,
 ) -> libbpf_rs::Result<skel::CgroupsSkel<'static>> {
-    let mut open = skel::CgroupsSkelBuilder::default().open(object)?;
+    let mut open = builder::<skel::CgroupsSkelBuilder>()?.open(object)?;
     let settings = open
         .maps
         .rodata_data

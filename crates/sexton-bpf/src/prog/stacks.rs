@@ -10,7 +10,7 @@ use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
 use crate::core_clock;
-use crate::loaded::{Loaded, Program, heard};
+use crate::loaded::{Loaded, Program, builder, heard};
 use crate::mapped::{self, Mapped};
 use crate::ring::{self, Ring, split, until_zero};
 
@@ -184,7 +184,7 @@ fn open(
     object: &'static mut MaybeUninit<OpenObject>,
     options: Options,
 ) -> libbpf_rs::Result<skel::StacksSkel<'static>> {
-    let mut open = skel::StacksSkelBuilder::default().open(object)?;
+    let mut open = builder::<skel::StacksSkelBuilder>()?.open(object)?;
     open.maps.tallies.set_max_entries(options.n_cores)?;
     open.maps.samples.set_max_entries(options.ring_bytes())?;
     open.load()

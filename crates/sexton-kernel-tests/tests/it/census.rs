@@ -324,7 +324,11 @@ fn all_pages_are_looked_at_on_request() {
     assert!(status.success());
     let host = Host::live().expect("a mount table");
     let seen = |all_pages| {
-        let census = census(&host, CensusOptions { all_pages }).expect("a memory controller");
+        let options = CensusOptions {
+            all_pages,
+            ..CensusOptions::default()
+        };
+        let census = census(&host, options).expect("a memory controller");
         let files = files_below(&census, &nursery.files);
         let big = files.iter().find(|file| file.path.ends_with(b"/big.data"));
         // A sample may see nothing but the programs that the cgroup was the first to read.

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use sexton_model::stack::CodeKind;
+use sexton_model::text::xml;
 
-use super::{script_json, xml};
+use super::script_json;
 use crate::flame::Tree;
 
 const PAGE: &str = include_str!("flame.html");

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use sexton_model::stack::CodeKind;
+use sexton_model::text::xml;
 
-use super::xml;
 use crate::flame::{Node, Tree};
 
 const WIDTH: f64 = 1200.0;

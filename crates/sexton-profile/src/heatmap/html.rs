@@ -4,9 +4,10 @@
 use std::io::{self, Write};
 
 use serde_json::json;
+use sexton_model::text::xml;
 
 use super::{Grid, Mark};
-use crate::export::{script_json, xml};
+use crate::export::script_json;
 
 const PAGE: &str = include_str!("heatmap.html");
 

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use sexton_model::text::xml;
+
 use super::{Grid, Mark, color, heat};
-use crate::export::xml;
 
 const CELL: usize = 8;
 const LEFT: usize = 60;

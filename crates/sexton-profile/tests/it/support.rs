@@ -1,14 +1,13 @@
 //! Fixtures, and a reader that knows their symbols.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::import::{Importer, Report, Sink};
-use sexton_profile::symbols::elf::ElfSymbols;
-use sexton_profile::symbols::kallsyms::Kallsyms;
 use sexton_profile::symbols::{Function, Place, Symbols};
+use sexton_symbols::recorded::{Kernel, Recorded, Recording};
 
 /// All recordings of one program, each with what `perf script` says of it.
 pub const RECORDINGS: [&str; 9] = [
@@ -42,33 +41,34 @@ pub fn bytes(path: &Path) -> Vec<u8> {
 
 /// Names of the machine that was recorded.
 pub struct Names {
-    kallsyms: Kallsyms,
-    burn: ElfSymbols,
+    kernel: Kernel,
+    files: Recorded,
 }
 
 impl Names {
     pub fn new() -> Self {
-        let kallsyms = String::from_utf8(bytes(&perf("kallsyms"))).unwrap();
-        let burn = File::open(perf("root/tmp/burn/burn")).unwrap();
         Self {
-            kallsyms: Kallsyms::parse(&kallsyms),
-            burn: ElfSymbols::read(burn).unwrap(),
+            kernel: Kernel::read(Some(perf("kallsyms"))),
+            files: Recorded::new(Some(perf("root")), None),
         }
     }
 }
 
 impl Symbols for Names {
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
-        let found = if place.is_kernel {
-            self.kallsyms.find(place.address)?
-        } else if place.module == "/tmp/burn/burn" {
-            self.burn.find(place.address)?
+        let named = if place.is_kernel {
+            self.kernel.function(place.address)?
         } else {
-            return None;
+            let file = Recording {
+                path: place.module,
+                build_id: place.build_id,
+                inode: place.inode,
+            };
+            self.files.function(file, place.address)?
         };
         Some(Function {
-            name: found.name().into(),
-            start: found.start,
+            name: named.name,
+            start: named.start,
         })
     }
 }

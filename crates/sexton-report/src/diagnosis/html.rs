@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use sexton_model::diagnosis::{Diagnosis, Link};
 use sexton_model::finding::{Evidence, Finding, FindingId, Stance};
+use sexton_model::text::xml;
 
 use super::drawing::{link, subject_words};
 use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
@@ -24,7 +25,7 @@ pub fn html(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
          <meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <title>{}: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>",
-        esc(&judged.node.name),
+        xml(&judged.node.name),
         state.name(),
     )?;
     writeln!(
@@ -32,30 +33,14 @@ pub fn html(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
         "<h1><span class=\"state {}\">{}</span>: {}</h1>\n<p class=\"about\">{}</p>",
         state.name(),
         state_words(state),
-        esc(&diagnosis.headline),
-        esc(&words::about(judged))
+        xml(&diagnosis.headline),
+        xml(&words::about(judged))
     )?;
     chains(out, diagnosis)?;
     remedies(out, diagnosis)?;
     evidence(out, judged)?;
     rest(out, judged)?;
     writeln!(out, "</body>\n</html>")
-}
-
-/// Text that cannot end an element or an attribute.
-fn esc(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            c => safe.push(c),
-        }
-    }
-    safe
 }
 
 fn chains(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
@@ -92,7 +77,7 @@ fn write_link(out: &mut dyn Write, link: &Link) -> io::Result<()> {
     writeln!(
         out,
         "<li class=\"link\">{} ({})</li>",
-        esc(speaks.map_or("", |evidence| &evidence.text)),
+        xml(speaks.map_or("", |evidence| &evidence.text)),
         link.confidence.word()
     )
 }
@@ -104,8 +89,8 @@ fn write_step(out: &mut dyn Write, finding: &Finding) -> io::Result<()> {
         anchor(&finding.id()),
         finding.severity.name(),
         finding.code,
-        esc(&subject_words(finding)),
-        esc(&finding.figure)
+        xml(&subject_words(finding)),
+        xml(&finding.figure)
     )
 }
 
@@ -129,9 +114,9 @@ fn remedies(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
         }
         writeln!(out, "<h2>{heading}</h2>")?;
         for remedy in remedies {
-            writeln!(out, "<p>{}</p>", esc(&remedy.text))?;
+            writeln!(out, "<p>{}</p>", xml(&remedy.text))?;
             if let Some(command) = &remedy.command {
-                writeln!(out, "<pre>{}</pre>", esc(command))?;
+                writeln!(out, "<pre>{}</pre>", xml(command))?;
             }
         }
     }
@@ -159,11 +144,11 @@ fn evidence(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
             anchor(&id),
             finding.severity.name(),
             finding.code,
-            esc(&subject_words(finding)),
+            xml(&subject_words(finding)),
             finding.severity.name(),
             finding.confidence.word(),
-            esc(&since),
-            esc(&finding.title)
+            xml(&since),
+            xml(&finding.title)
         )?;
         pieces(out, judged, &finding.evidence)?;
         for link in diagnosis.causes_of(&id) {
@@ -171,7 +156,7 @@ fn evidence(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
                 out,
                 "<p>Caused by <a href=\"#{}\">{}</a> ({}):</p>",
                 anchor(&link.cause),
-                esc(link.cause.as_str()),
+                xml(link.cause.as_str()),
                 link.confidence.word()
             )?;
             pieces(out, judged, &link.evidence)?;
@@ -192,15 +177,15 @@ fn pieces(out: &mut dyn Write, judged: &Judged, evidence: &[Evidence]) -> io::Re
         let at = piece.at.map_or_else(String::new, |at| {
             format!(
                 "<span class=\"at\">{}</span> ",
-                esc(&words::time(&judged.clock, at))
+                xml(&words::time(&judged.clock, at))
             )
         });
         writeln!(
             out,
             "<li><b class=\"{0}\" title=\"{0}\">{mark}</b> {at}{1} <span class=\"source\">[{2}]</span></li>",
             piece.stance.name(),
-            esc(&piece.text),
-            esc(&piece.source)
+            xml(&piece.text),
+            xml(&piece.source)
         )?;
     }
     writeln!(out, "</ul>")
@@ -215,8 +200,8 @@ fn rest(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
         writeln!(
             out,
             "<p>{} and {}</p>",
-            esc(apart.cause.as_str()),
-            esc(apart.effect.as_str())
+            xml(apart.cause.as_str()),
+            xml(apart.effect.as_str())
         )?;
         pieces(out, judged, &apart.evidence)?;
     }
@@ -227,7 +212,7 @@ fn rest(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
         writeln!(
             out,
             "<p>{}: {}</p>",
-            esc(explanation.name),
+            xml(explanation.name),
             explanation.outcome.name()
         )?;
         pieces(out, judged, &explanation.evidence)?;
@@ -254,20 +239,7 @@ fn list(out: &mut dyn Write, heading: &str, items: impl Iterator<Item = String>)
     }
     writeln!(out, "<h2>{heading}</h2>\n<ul>")?;
     for item in items {
-        writeln!(out, "<li>{}</li>", esc(&item))?;
+        writeln!(out, "<li>{}</li>", xml(&item))?;
     }
     writeln!(out, "</ul>")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outside_text_stays_text() {
-        assert_eq!(
-            esc("<script>\"a\" & 'b'"),
-            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;"
-        );
-    }
 }

@@ -1,12 +1,15 @@
 //! The judgement in stable JSON, `sexton.diagnosis/1`. Keys may be added, none renamed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::diagnosis::{Diagnosis, Explanation, Forecast, Link, Passing};
 use sexton_model::finding::{Evidence, Finding, Remedy};
 use sexton_model::moment::Moment;
+use sexton_model::subject::Subject;
 use sexton_model::wall::WallClock;
 
 use super::Judged;
@@ -14,51 +17,53 @@ use crate::gaps::GapView;
 
 /// Writes the judgement for programs.
 pub fn json(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &view(judged))?;
+    serde_json::to_writer_pretty(&mut *out, &DiagnosisView::from(judged))?;
     writeln!(out)
 }
 
-fn view(judged: &Judged) -> DiagnosisView<'_> {
-    let Judged {
-        node,
-        clock,
-        diagnosis,
-    } = judged;
-    DiagnosisView {
-        schema: "sexton.diagnosis/1",
-        node: NodeView {
-            name: &node.name,
-            kernel: &node.kernel,
-            boot_id: &node.boot_id,
-            cpus: node.cpus,
-            memory_bytes: node.memory_bytes,
-            description: &node.description,
-        },
-        window: WindowView::of(clock, diagnosis),
-        verdict: VerdictView::of(diagnosis),
-        findings: all(&diagnosis.findings, |finding| {
-            FindingView::of(clock, diagnosis, finding)
-        }),
-        links: all(&diagnosis.links, |link| LinkView {
-            confidence: Some(link.confidence.ratio()),
-            ..LinkView::of(clock, (&link.cause, &link.effect), &link.evidence)
-        }),
-        separations: all(&diagnosis.separations, |apart| {
-            LinkView::of(clock, (&apart.cause, &apart.effect), &apart.evidence)
-        }),
-        explanations: all(&diagnosis.explanations, |explanation| {
-            ExplanationView::of(clock, explanation)
-        }),
-        forecast: all(&diagnosis.forecasts, ForecastView::from),
-        not_judged: all(&diagnosis.not_judged, |rule| NotJudgedView {
-            code: rule.code,
-            because: &rule.because,
-        }),
-        seen_by: all(&diagnosis.step_downs, |step| StepDownView {
-            what: &step.what,
-            by: &step.by,
-        }),
-        gaps: all(&diagnosis.gaps, GapView::from),
+impl<'a> From<&'a Judged> for DiagnosisView<'a> {
+    fn from(judged: &'a Judged) -> Self {
+        let Judged {
+            node,
+            clock,
+            diagnosis,
+        } = judged;
+        Self {
+            schema: "sexton.diagnosis/1",
+            node: NodeView {
+                name: &node.name,
+                kernel: &node.kernel,
+                boot_id: &node.boot_id,
+                cpus: node.cpus,
+                memory_bytes: node.memory_bytes,
+                description: &node.description,
+            },
+            window: WindowView::of(clock, diagnosis),
+            verdict: VerdictView::of(diagnosis),
+            findings: all(&diagnosis.findings, |finding| {
+                FindingView::of(clock, diagnosis, finding)
+            }),
+            links: all(&diagnosis.links, |link| LinkView {
+                confidence: Some(link.confidence.ratio()),
+                ..LinkView::of(clock, (&link.cause, &link.effect), &link.evidence)
+            }),
+            separations: all(&diagnosis.separations, |apart| {
+                LinkView::of(clock, (&apart.cause, &apart.effect), &apart.evidence)
+            }),
+            explanations: all(&diagnosis.explanations, |explanation| {
+                ExplanationView::of(clock, explanation)
+            }),
+            forecast: all(&diagnosis.forecasts, ForecastView::from),
+            not_judged: all(&diagnosis.not_judged, |rule| NotJudgedView {
+                code: rule.code,
+                because: &rule.because,
+            }),
+            seen_by: all(&diagnosis.step_downs, |step| StepDownView {
+                what: &step.what,
+                by: &step.by,
+            }),
+            gaps: all(&diagnosis.gaps, GapView::from),
+        }
     }
 }
 
@@ -66,8 +71,11 @@ fn all<'a, T, V>(items: &'a [T], view: impl Fn(&'a T) -> V) -> Vec<V> {
     items.iter().map(view).collect()
 }
 
-#[derive(Serialize)]
-struct DiagnosisView<'a> {
+/// The judgement as it is written for programs.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Diagnosis")]
+pub struct DiagnosisView<'a> {
+    #[schemars(extend("const" = "sexton.diagnosis/1"))]
     schema: &'static str,
     node: NodeView<'a>,
     window: WindowView,
@@ -82,13 +90,14 @@ struct DiagnosisView<'a> {
     gaps: Vec<GapView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StepDownView<'a> {
     what: &'a str,
     by: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DiagnosedNode")]
 struct NodeView<'a> {
     name: &'a str,
     kernel: &'a str,
@@ -98,7 +107,8 @@ struct NodeView<'a> {
     description: &'a BTreeMap<String, String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DiagnosedWindow")]
 struct WindowView {
     from: Option<String>,
     to: Option<String>,
@@ -117,13 +127,17 @@ impl WindowView {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Verdict")]
 struct VerdictView<'a> {
+    /// `cause-found`, `symptoms-only`, `healthy` or `blind`.
     state: &'static str,
     headline: &'a str,
+    /// The id of the finding that all others of the first chain come from.
     root: Option<&'a str>,
     confidence: Option<f64>,
     chain: Vec<&'a str>,
+    /// Ids of findings, from cause to symptom, the gravest chain first.
     chains: Vec<Vec<&'a str>>,
 }
 
@@ -141,13 +155,35 @@ impl<'a> VerdictView<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct SubjectView<'a> {
+/// Whom or what something is about.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Subject")]
+pub struct SubjectView<'a> {
     kind: &'static str,
-    name: &'a str,
+    name: Cow<'a, str>,
 }
 
-#[derive(Serialize)]
+impl<'a> From<&'a Subject> for SubjectView<'a> {
+    fn from(subject: &'a Subject) -> Self {
+        Self {
+            kind: subject.kind.name(),
+            name: Cow::Borrowed(&subject.name),
+        }
+    }
+}
+
+impl SubjectView<'_> {
+    /// The same, of its own.
+    pub fn into_owned(self) -> SubjectView<'static> {
+        SubjectView {
+            kind: self.kind,
+            name: self.name.into_owned().into(),
+        }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Finding")]
 struct FindingView<'a> {
     id: String,
     code: &'static str,
@@ -157,6 +193,7 @@ struct FindingView<'a> {
     title: &'a str,
     figure: &'a str,
     since: Option<String>,
+    /// Ids of findings, the surest cause first.
     caused_by: Vec<&'a str>,
     evidence: Vec<EvidenceView<'a>>,
     remedies: Vec<RemedyView<'a>>,
@@ -171,10 +208,7 @@ impl<'a> FindingView<'a> {
         Self {
             id: id.to_string(),
             code: finding.code,
-            subject: SubjectView {
-                kind: finding.subject.kind.name(),
-                name: &finding.subject.name,
-            },
+            subject: SubjectView::from(&finding.subject),
             severity: finding.severity.name(),
             confidence: finding.confidence.ratio(),
             title: &finding.title,
@@ -187,12 +221,15 @@ impl<'a> FindingView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Evidence")]
 struct EvidenceView<'a> {
+    /// `for`, `against` or `missing`.
     stance: &'static str,
     text: &'a str,
     source: &'a str,
     value: Option<f64>,
+    /// When, as in RFC 3339.
     at: Option<String>,
 }
 
@@ -206,7 +243,8 @@ fn evidence<'a>(clock: &WallClock, evidence: &'a [Evidence]) -> Vec<EvidenceView
     })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Remedy")]
 struct RemedyView<'a> {
     kind: &'static str,
     text: &'a str,
@@ -223,10 +261,13 @@ impl<'a> From<&'a Remedy> for RemedyView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Link")]
 struct LinkView<'a> {
     cause: &'a str,
     effect: &'a str,
+    /// From 0 to 1; left out where cause and effect were not linked.
+    #[schemars(with = "f64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
     evidence: Vec<EvidenceView<'a>>,
@@ -250,7 +291,8 @@ impl<'a> LinkView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
 struct ExplanationView<'a> {
     name: &'static str,
     outcome: &'static str,
@@ -267,7 +309,8 @@ impl<'a> ExplanationView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Forecast")]
 struct ForecastView<'a> {
     what: &'a str,
     per_day: f64,
@@ -276,7 +319,8 @@ struct ForecastView<'a> {
     passes: Vec<PassingView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Passing")]
 struct PassingView<'a> {
     limit: &'a str,
     in_days: Option<f64>,
@@ -305,7 +349,8 @@ impl<'a> From<&'a Passing> for PassingView<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NotJudged")]
 struct NotJudgedView<'a> {
     code: &'static str,
     because: &'a str,

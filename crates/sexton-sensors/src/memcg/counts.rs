@@ -12,6 +12,13 @@ use super::{NAME, host_gap, page_bytes};
 
 const BEST: &str = "sudo sexton zombies";
 
+const NO_NAMES: &str = "only: no paths, no pins, no leaked directories";
+
+/// Whether a gap says that counts are all there is.
+pub(super) fn is_limit(gap: &Gap) -> bool {
+    gap.text.ends_with(NO_NAMES)
+}
+
 /// Counts. `Err` when nothing at all can be counted.
 pub(super) fn take(host: &Host, memory: &MemoryHierarchy) -> Result<Census, Gap> {
     let mut census = Census::new(Method::ProcCgroups, memory.hierarchy, page_bytes());
@@ -39,7 +46,7 @@ pub(super) fn take(host: &Host, memory: &MemoryHierarchy) -> Result<Census, Gap>
     } else {
         "one count"
     };
-    let text = format!("{n_counts} only: no paths, no pins, no leaked directories");
+    let text = format!("{n_counts} {NO_NAMES}");
     let limits = Gap::new(NAME, Why::Unsupported, text).with_remedy(BEST);
     census.gaps.insert(0, limits);
     census.counts = Counts {

@@ -114,7 +114,7 @@ fn note_unread(census: &mut Census, error: &HostError) {
     }
 }
 
-fn gone_below(directory: &[u8], dying: u64) -> OriginGroup {
+pub(super) fn gone_below(directory: &[u8], dying: u64) -> OriginGroup {
     let mut pattern = directory.to_vec();
     if !pattern.ends_with(b"/") {
         pattern.push(b'/');

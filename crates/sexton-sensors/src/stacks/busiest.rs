@@ -11,8 +11,7 @@ use sexton_model::origin::Origin;
 use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text;
-
-use super::place::Place;
+use sexton_symbols::live::Place;
 
 /// How long an interval is.
 const INTERVAL: Duration = Duration::from_secs(10);

@@ -1,20 +1,29 @@
-//! Paths of the cgroups that samples name by their number.
+//! Paths of the cgroups of samples, which name them by a number or by a process in them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sexton_host::Host;
 use sexton_host::process::Place;
+use sexton_model::moment::Moment;
 use sexton_model::text::escape;
 
 /// Cgroups that are known; beyond that all are forgotten and asked for anew.
 const MAX_KNOWN: usize = 4096;
 
-/// Cgroups by their number.
+/// Processes rarely move to another cgroup; what one is in is asked for again after this time.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
+
+/// Cgroups by their number, or by the process.
 #[derive(Debug, Default)]
 pub(super) struct Homes {
     known: HashMap<u64, Arc<str>>,
+    of_process: HashMap<(u32, u64), Asked>,
 }
+
+/// What one process is in, and when it was asked for; `None` when it was gone.
+type Asked = (Option<Arc<str>>, Moment);
 
 impl Homes {
     /// The path of a cgroup, learned from a process in it; its number when that process is
@@ -36,6 +45,34 @@ impl Homes {
         }
         self.known.insert(id, Arc::clone(&path));
         Some(path)
+    }
+
+    /// The path of the cgroup that a process is in, for samples that do not say; `None` when it
+    /// was gone before anyone could ask. The second number tells programs of a process apart.
+    pub(super) fn of_process(
+        &mut self,
+        host: &Host,
+        process: (u32, u64),
+        now: Moment,
+    ) -> Option<Arc<str>> {
+        if process.0 == 0 {
+            return None;
+        }
+        let last = self.of_process.get(&process);
+        if let Some((path, asked)) = last
+            && now.since(*asked) < ASK_AGAIN
+        {
+            return path.clone();
+        }
+        let places = Place::read_all(host, process.0).unwrap_or_default();
+        let now_at = home(&places).map(|path| Arc::from(escape(path)));
+        // One that has exited was where it was seen last.
+        let path = now_at.or_else(|| last.and_then(|(path, _)| path.clone()));
+        if self.of_process.len() >= MAX_KNOWN {
+            self.of_process.clear();
+        }
+        self.of_process.insert(process, (path.clone(), now));
+        path
     }
 }
 

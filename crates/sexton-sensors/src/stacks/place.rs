@@ -1,38 +1,10 @@
-//! A place in code, named, and the tables of one batch that hold such places.
+//! The tables of one batch of samples: places in code, and the stacks of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use sexton_model::stack::{
-    CodeKind, Frame, FrameId, NameId, StackBatch, StackId, StackNode, StackSample,
-};
-
-/// A place in code. With a symbol it is the function's beginning: samples of one function
-/// are one place, which is what flame graphs show and what keeps recordings small.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
-    pub(super) kind: CodeKind,
-    pub(super) symbol: Option<Arc<str>>,
-    pub(super) module: Option<Arc<str>>,
-    pub(super) address: u64,
-}
-
-impl Place {
-    /// Whether this is where the kernel serves softirqs; 6.10 renamed it.
-    pub(super) fn is_softirq(&self) -> bool {
-        let name = self.symbol.as_deref();
-        self.kind == CodeKind::Kernel && matches!(name, Some("handle_softirqs" | "__do_softirq"))
-    }
-
-    /// Its name for people: the function, or else where it is.
-    pub(super) fn name(&self) -> String {
-        match (&self.symbol, &self.module) {
-            (Some(symbol), _) => symbol.to_string(),
-            (None, Some(module)) => format!("{module}+{:#x}", self.address),
-            (None, None) => format!("{:#x}", self.address),
-        }
-    }
-}
+use sexton_model::stack::{Frame, FrameId, NameId, StackBatch, StackId, StackNode, StackSample};
+use sexton_symbols::live::Place;
 
 /// A batch in the making. Everything is in its tables once.
 #[derive(Debug, Default)]
@@ -103,6 +75,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sexton_model::stack::CodeKind;
 
     #[test]
     fn equal_places_and_stacks_are_one() {

@@ -11,8 +11,8 @@ use sexton_host::Host;
 use sexton_host::code::{CodeFile, Mapping, open_mapped};
 use sexton_model::sight::Sight;
 use sexton_model::text::escape;
-
-use super::elf::{Found, Headers, Source};
+use sexton_symbols::elf::{Headers, Limits};
+use sexton_symbols::source::Source;
 
 /// Programs that are looked at.
 const MAX_PROGRAMS: usize = 64;
@@ -102,21 +102,22 @@ fn running(host: &Host) -> BTreeMap<Vec<u8>, (u32, Mapping, usize)> {
 
 /// `None` when the file does not tell where its functions are.
 fn has_frame_pointers(file: &CodeFile) -> Option<bool> {
-    let functions = Headers::read(file)?.functions(file)?;
+    let headers = Headers::read(file)?;
+    let functions = headers.functions(file, Limits::LIVE)?;
     let some = functions.some(8 * N_FUNCTIONS);
-    let long = some.into_iter().filter(|found| found.size >= LEAST_BYTES);
+    let long = some.into_iter().filter(|one| one.size >= LEAST_BYTES);
     let sets_up: Vec<bool> = long
         .take(N_FUNCTIONS)
-        .filter_map(|found| sets_up_frame(file, found))
+        .filter_map(|one| sets_up_frame(file, headers.offset_of(one.start)?))
         .collect();
     let n = sets_up.iter().filter(|set_up| **set_up).count();
     // Thunks, assembler and functions that call nothing have no frame in any build.
     (sets_up.len() >= LEAST_FUNCTIONS).then_some(n * 2 > sets_up.len())
 }
 
-fn sets_up_frame(file: &dyn Source, found: Found) -> Option<bool> {
+fn sets_up_frame(file: &dyn Source, offset: u64) -> Option<bool> {
     let mut code = [0; 32];
-    let n = file.read_at(&mut code, found.offset).ok()?;
+    let n = file.read_at(&mut code, offset).ok()?;
     (n == code.len()).then(|| begins_with_frame(&code))
 }
 

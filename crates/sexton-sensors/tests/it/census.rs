@@ -59,6 +59,63 @@ fn origins(census: &Census) -> Vec<(String, u64)> {
         .collect()
 }
 
+/// What `/proc` says of 64 pages: to whom each is charged, and what it is.
+fn with_pages(node: &TempTree, charged: &[(u64, u64)]) {
+    let zones = "Node 0, zone   Normal\n        spanned  64\n        present  64\n  start_pfn:           0\n";
+    let words = |pick: fn(&(u64, u64)) -> u64| -> Vec<u8> {
+        charged
+            .iter()
+            .flat_map(|page| pick(page).to_ne_bytes())
+            .collect()
+    };
+    let proc = node.path().join("proc");
+    std::fs::write(proc.join("zoneinfo"), zones).expect("written");
+    std::fs::write(proc.join("kpagecgroup"), words(|page| page.0)).expect("written");
+    std::fs::write(proc.join("kpageflags"), words(|page| page.1)).expect("written");
+}
+
+/// As on Linux 5.4: `/docker` has pages and no tasks, the reader's cgroup has its own.
+#[test]
+fn on_v1_owners_of_pages_name_the_parents() {
+    const LRU: u64 = 1 << 5;
+    let mounts = "30 22 0:30 / /cg rw - cgroup cgroup rw,memory\n";
+    let directories = ["/cg", "/cg/docker", "/cg/kubepods", "/cg/kubepods/pod1"];
+    let mut node = v1_node(mounts, 4 + 20, &directories);
+    for (directory, own_bytes, tasks) in [
+        ("/cg", 5 * 4096, "1\n"),
+        ("/cg/docker", 0, ""),
+        ("/cg/kubepods", 0, ""),
+        ("/cg/kubepods/pod1", 7 * 4096, "165\n"),
+    ] {
+        let stat = format!("cache 1\ninactive_file {own_bytes}\ntotal_inactive_file 99999999\n");
+        node = node
+            .file(&format!("{directory}/memory.stat"), stat)
+            .file(&format!("{directory}/cgroup.procs"), tasks);
+    }
+    let inode = |directory: &str| {
+        let path = node.path().join(directory);
+        std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).expect("a directory"))
+    };
+    let mut pages = vec![(0, 0); 12];
+    pages.extend(vec![(inode("cg"), LRU); 5]);
+    pages.extend(vec![(inode("cg/docker"), LRU); 20]);
+    pages.extend(vec![(inode("cg/kubepods/pod1"), LRU); 8]);
+    // Kernel memory is on no list.
+    pages.extend(vec![(inode("cg/kubepods"), 0); 19]);
+    with_pages(&node, &pages);
+    let root = FolderRoot::open(node.path()).expect("the folder is there");
+    let host = Host::new(Box::new(root)).expect("it has a mount table");
+    let options = CensusOptions {
+        owners: true,
+        ..CensusOptions::default()
+    };
+    let census = census(&host, options).expect("it can be counted");
+    assert_eq!(census.method, Method::PageOwnership);
+    assert_eq!(census.counts.dying, Some(20));
+    assert_eq!(origins(&census), [("/docker/<gone>".to_owned(), 20)]);
+    assert_eq!(census.origins[0].pages.map(|pages| pages.file), Some(20));
+}
+
 #[test]
 fn on_v2_the_counts_lead_to_the_directories() {
     let node = v2_node(&[

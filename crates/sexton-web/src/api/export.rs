@@ -1,11 +1,16 @@
 //! The page and its data as one file that needs no server.
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::value::RawValue;
 
+use super::Time;
+use super::diagnosis::{Diagnosed, Range};
 use super::params::Window;
-use super::{flame, heatmap, lanes, samples, sources, tiles, zombies};
+use super::{Lasting as _, diagnosis, flame, heatmap, lanes, samples, sources, tiles, zombies};
 use crate::app::App;
 use crate::assets;
+use crate::clock::Clock;
 use crate::http::{Payload, Problem, Response};
 use crate::source::Source;
 
@@ -19,15 +24,57 @@ const MAX_FLAMES: usize = 12;
 /// A window to be looked at is widened to this, so that there are samples in it.
 const SHORTEST_NS: u64 = 1_000_000_000;
 
+/// What the file holds, `sexton.export/1`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Exported")]
+pub(super) struct ExportedView<'a> {
+    #[schemars(extend("const" = "sexton.export/1"))]
+    schema: &'static str,
+    version: &'static str,
+    source: sources::SourceView,
+    diagnosis: diagnosis::DiagnosisView<'a>,
+    lanes: lanes::LanesView,
+    zombies: zombies::ZombiesView,
+    heatmaps: Vec<ExportedHeatMap>,
+    flames: Vec<ExportedFlame>,
+    samples: Option<samples::SamplesView>,
+    #[schemars(with = "tiles::TilesView<'a>")]
+    tiles: Box<RawValue>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedHeatMap")]
+struct ExportedHeatMap {
+    by: heatmap::Part,
+    value: Option<String>,
+    view: heatmap::View,
+    heatmap: heatmap::HeatMapView,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExportedFlame")]
+struct ExportedFlame {
+    #[schemars(with = "Time")]
+    from: u64,
+    #[schemars(with = "Time")]
+    to: u64,
+    #[schemars(with = "Option<Time>")]
+    base_from: Option<u64>,
+    #[schemars(with = "Option<Time>")]
+    base_to: Option<u64>,
+    flame: flame::FlameView,
+}
+
 /// The file.
 pub(super) fn answer(
     app: &App,
     source: &Source,
     window: Window,
-    judged: &[u8],
+    diagnosed: &Diagnosed,
 ) -> Result<Response, Problem> {
     let page = assets::text("/index.html").ok_or_else(|| Problem::new(404, assets::REMEDY))?;
-    let data = data(app, source, window, judged)?;
+    let view = view(app, source, window, diagnosed)?;
+    let data = serde_json::to_string(&view).map_err(broken)?;
     let file = inline(&page, &data);
     let name: String = source
         .name
@@ -41,103 +88,102 @@ pub(super) fn answer(
         Payload::Shared(file.into_bytes().into()),
     );
     let disposition = format!("attachment; filename=\"sexton-{name}.html\"");
-    Ok(response.with("Content-Disposition", disposition))
+    Ok(response.with("content-disposition", disposition))
 }
 
-fn data(app: &App, source: &Source, window: Window, judged: &[u8]) -> Result<String, Problem> {
-    let judged: Value = serde_json::from_slice(judged).map_err(broken)?;
+fn view<'a>(
+    app: &App,
+    source: &Source,
+    window: Window,
+    diagnosed: &'a Diagnosed,
+) -> Result<ExportedView<'a>, Problem> {
     let clock = source.state().clock;
     let mut view = sources::source_view(source);
     view.live = false;
     view.from = clock.us(window.from_ns);
     view.to = clock.us(window.to_ns);
-    let (lanes, zombies, timeline) = {
+    let (lanes, zombies, tiles) = {
         let state = source.state();
         let asked = tiles::Asked::of_all(&state, window, WIDTH);
-        (
-            serde_json::to_value(lanes::view(&state)).map_err(broken)?,
-            serde_json::to_value(zombies::view(&state)).map_err(broken)?,
-            String::from_utf8(asked.answer(&state)?).map_err(broken)?,
-        )
+        let tiles = serde_json::value::to_raw_value(&asked.view(&state)?).map_err(broken)?;
+        (lanes::view(&state), zombies::view(&state), tiles)
     };
-    let rest = json!({
-        "schema": "sexton.export/1",
-        "version": app.options.version,
-        "source": view,
-        "lanes": lanes,
-        "zombies": zombies,
-        "heatmaps": heatmaps(source, window)?,
-        "flames": flames(source, window, &judged)?,
-        "samples": samples::view(source, window)?,
-        "diagnosis": judged,
-    });
-    let rest = serde_json::to_string(&rest).map_err(broken)?;
-    // Tiles are text already, with no more digits than were measured.
-    let open = rest.strip_suffix('}').unwrap_or(&rest);
-    Ok(format!("{open},\"tiles\":{timeline}}}"))
+    Ok(ExportedView {
+        schema: "sexton.export/1",
+        version: app.options.version,
+        source: view,
+        diagnosis: diagnosed.view(),
+        lanes,
+        zombies,
+        heatmaps: heatmaps(source, window)?,
+        flames: flames(source, window, diagnosed)?,
+        samples: samples::view(source, window)?,
+        tiles,
+    })
 }
 
-fn heatmaps(source: &Source, window: Window) -> Result<Vec<Value>, Problem> {
+fn heatmaps(source: &Source, window: Window) -> Result<Vec<ExportedHeatMap>, Problem> {
     if !source.has_times || source.state().bundle.stacks_span().is_none() {
         return Ok(Vec::new());
     }
     let mut maps = Vec::new();
     let mut cores: Vec<u32> = Vec::new();
-    for (is_long, view) in [(false, "offset"), (true, "long")] {
-        let map = heatmap::Asked::plain(window, is_long, None).answer(source)?;
-        let map = serde_json::to_value(map).map_err(broken)?;
-        let parts = map["parts"].as_array().cloned().unwrap_or_default();
-        let numbers = parts.iter().filter_map(|part| part["value"].as_str());
-        cores = numbers.filter_map(|value| value.parse().ok()).collect();
-        maps.push(json!({"by": "all", "value": null, "view": view, "heatmap": map}));
+    for view in [heatmap::View::Offset, heatmap::View::Long] {
+        let heatmap = heatmap::Asked::plain(window, view, None).answer(source)?;
+        cores = heatmap.part_numbers().collect();
+        maps.push(ExportedHeatMap {
+            by: heatmap::Part::All,
+            value: None,
+            view,
+            heatmap,
+        });
     }
     for cpu in cores.into_iter().take(MAX_CORES) {
-        let map = heatmap::Asked::plain(window, false, Some(cpu)).answer(source)?;
-        let map = serde_json::to_value(map).map_err(broken)?;
-        maps.push(
-            json!({"by": "core", "value": cpu.to_string(), "view": "offset", "heatmap": map}),
-        );
+        let view = heatmap::View::Offset;
+        maps.push(ExportedHeatMap {
+            by: heatmap::Part::Core,
+            value: Some(cpu.to_string()),
+            view,
+            heatmap: heatmap::Asked::plain(window, view, Some(cpu)).answer(source)?,
+        });
     }
     Ok(maps)
 }
 
 /// The whole window, and what each finding of the gravest chain touches: alone, and
 /// compared with the whole.
-fn flames(source: &Source, window: Window, judged: &Value) -> Result<Vec<Value>, Problem> {
+fn flames(
+    source: &Source,
+    window: Window,
+    diagnosed: &Diagnosed,
+) -> Result<Vec<ExportedFlame>, Problem> {
     if source.state().bundle.stacks_span().is_none() {
         return Ok(Vec::new());
     }
+    let clock = source.state().clock;
     let mut asked = vec![(window, None)];
-    for looked_at in touched(source, window, judged).into_iter().take(MAX_FLAMES) {
+    let touched = touched(&diagnosed.times, clock, window);
+    for looked_at in touched.into_iter().take(MAX_FLAMES) {
         asked.push((looked_at, None));
         asked.push((looked_at, Some(window)));
     }
-    let clock = source.state().clock;
-    let mut flames = Vec::new();
-    for (window, base) in asked {
-        let flame = flame::Asked::plain(window, base).answer(source)?;
-        flames.push(json!({
-            "from": clock.us(window.from_ns),
-            "to": clock.us(window.to_ns),
-            "base_from": base.map(|base| clock.us(base.from_ns)),
-            "base_to": base.map(|base| clock.us(base.to_ns)),
-            "flame": flame,
-        }));
-    }
-    Ok(flames)
+    let flame = |(window, base): (Window, Option<Window>)| {
+        Ok(ExportedFlame {
+            from: clock.us(window.from_ns),
+            to: clock.us(window.to_ns),
+            base_from: base.map(|base| clock.us(base.from_ns)),
+            base_to: base.map(|base| clock.us(base.to_ns)),
+            flame: flame::Asked::plain(window, base).answer(source)?,
+        })
+    };
+    asked.into_iter().map(flame).collect()
 }
 
 /// The first time of each finding, as far as it lies in the window.
-fn touched(source: &Source, window: Window, judged: &Value) -> Vec<Window> {
-    let clock = source.state().clock;
-    let findings = judged["times"]["findings"].as_object();
+fn touched(times: &diagnosis::TimesView, clock: Clock, window: Window) -> Vec<Window> {
     let mut windows = Vec::new();
-    for ranges in findings.into_iter().flat_map(|findings| findings.values()) {
-        let first = ranges.get(0);
-        let end = |n: usize| first.and_then(|range| range.get(n)).and_then(Value::as_u64);
-        let (Some(from), Some(to)) = (end(0), end(1)) else {
-            continue;
-        };
+    let first = times.findings.values().filter_map(|ranges| ranges.first());
+    for &Range(from, to) in first {
         let from_ns = clock.ns(from).max(window.from_ns);
         let to_ns = clock.ns(to).max(from_ns.saturating_add(SHORTEST_NS));
         let touched = Window {
@@ -247,7 +293,7 @@ mod tests {
         assert!(!file.contains("<!--"), "{file}");
         let json = file.split("id=\"sexton-data\">").nth(1).expect("data");
         let json = json.split("</script>").next().expect("its end");
-        let value: Value = serde_json::from_str(json).expect("JSON");
+        let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
         assert_eq!(value["a"], "</script><!-- x");
     }
 }

@@ -1,20 +1,26 @@
 //! Where the time went.
 
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::CodeKind;
 use sexton_profile::filter::{Filter, TimePoint};
 use sexton_profile::flame::{StackCounts, Tree};
 use sexton_profile::names::Suffixes;
 
-use super::GapView;
 use super::params::{self, Params, Window};
+use super::{GapView, Lasting, Time};
 use crate::http::Problem;
 use crate::source::Source;
 use crate::stacks::Samples;
 
-const MAX_NODES: usize = 200_000;
-const DEFAULT_NODES: usize = 50_000;
+pub(super) const MAX_LIST: usize = 64;
+pub(super) const MAX_CPU: u32 = 65_535;
+pub(super) const MAX_PID: u32 = 4_194_304;
+pub(super) const MAX_COMM_CHARS: usize = 64;
+pub(super) const MAX_TEXT_CHARS: usize = 512;
+pub(super) const MAX_NODES: usize = 200_000;
+pub(super) const DEFAULT_NODES: usize = 50_000;
 
 /// What is asked.
 pub(super) struct Asked {
@@ -28,10 +34,15 @@ pub(super) struct Asked {
     most: usize,
 }
 
-#[derive(Serialize)]
+/// Where the time went.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Flame")]
 pub(super) struct FlameView {
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
+    /// What was sampled, `cpu-clock`; empty when there is no sample.
     event: String,
     samples: u64,
     base_samples: Option<u64>,
@@ -43,31 +54,44 @@ pub(super) struct FlameView {
     gaps: Vec<GapView>,
 }
 
-#[derive(Serialize, Default)]
+/// Parallel arrays. Node 0 is everything; a caller comes before what it calls; level 1 are
+/// programs.
+#[derive(Serialize, Default, JsonSchema)]
+#[schemars(rename = "FlameNodes")]
 struct NodesView {
+    #[schemars(inner(range(min = -1)))]
     parent: Vec<i64>,
     name: Vec<usize>,
+    /// 0 not known, 1 kernel, 2 user.
+    #[schemars(inner(range(max = 2)))]
     kind: Vec<u8>,
+    /// Its weight and that of all it called.
     value: Vec<u64>,
+    /// The same in the window compared with.
+    #[schemars(with = "Vec<u64>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     base: Option<Vec<u64>>,
 }
 
-#[derive(Serialize)]
+/// Nodes that were left out; none of them weighs more than `below`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FlameCut")]
 struct CutView {
     nodes: usize,
     below: u64,
 }
 
-impl Asked {
-    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
-        let function = params.text("function", 512)?;
-        let comms = params.texts("comm", 64, 64)?;
+impl Lasting for Asked {
+    type View = FlameView;
+
+    fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+        let function = params.text("function", MAX_TEXT_CHARS)?;
+        let comms = params.texts("comm", MAX_LIST, MAX_COMM_CHARS)?;
         Ok(Self {
-            cpus: params.numbers("cpu", 64, 0..=65_535)?,
+            cpus: params.numbers("cpu", MAX_LIST, 0..=MAX_CPU)?,
             comms: comms.into_iter().map(str::to_owned).collect(),
-            pids: params.numbers("pid", 64, 0..=4_194_304)?,
-            unit: params.text("unit", 512)?.map(str::to_owned),
+            pids: params.numbers("pid", MAX_LIST, 0..=MAX_PID)?,
+            unit: params.text("unit", MAX_TEXT_CHARS)?.map(str::to_owned),
             most: params
                 .number("nodes", 1..=MAX_NODES)?
                 .unwrap_or(DEFAULT_NODES),
@@ -79,22 +103,7 @@ impl Asked {
         })
     }
 
-    /// Everything in a window, alone or compared.
-    pub(super) fn plain(window: Window, base: Option<Window>) -> Self {
-        Self {
-            window,
-            base,
-            cpus: Vec::new(),
-            comms: Vec::new(),
-            pids: Vec::new(),
-            unit: None,
-            function: None,
-            most: DEFAULT_NODES,
-        }
-    }
-
-    /// A window that holds all that is asked about.
-    pub(super) fn windows(&self) -> Window {
+    fn window(&self) -> Window {
         let base = self.base.unwrap_or(self.window);
         Window {
             from_ns: self.window.from_ns.min(base.from_ns),
@@ -102,21 +111,7 @@ impl Asked {
         }
     }
 
-    fn filter(&self, source: &Source, window: Window) -> Filter {
-        let times = source.has_times;
-        Filter {
-            from: times.then_some(TimePoint::Clock(window.from_ns)),
-            to: times.then_some(TimePoint::Clock(window.to_ns)),
-            cpus: self.cpus.clone(),
-            comms: self.comms.clone(),
-            pids: self.pids.clone(),
-            unit: self.unit.clone(),
-            function: self.function.clone(),
-            ..Filter::default()
-        }
-    }
-
-    pub(super) fn answer(&self, source: &Source) -> Result<FlameView, Problem> {
+    fn answer(&self, source: &Source) -> Result<FlameView, Problem> {
         let bundle = source.state().bundle.clone();
         let mut samples = Samples::default();
         let mut count = |window: Window| {
@@ -138,7 +133,7 @@ impl Asked {
         };
         let (names, nodes, cut) = compact(&tree, before.is_some(), self.most);
         let clock = source.state().clock;
-        let end_us = clock.us(self.windows().to_ns);
+        let end_us = clock.us(self.window().to_ns);
         let event = now.event().map_or("", |event| tables.name(event));
         Ok(FlameView {
             from: clock.us(self.window.from_ns),
@@ -157,6 +152,36 @@ impl Asked {
                 .map(|(at_ns, why)| GapView(clock.us(*at_ns), end_us, why.clone()))
                 .collect(),
         })
+    }
+}
+
+impl Asked {
+    /// Everything in a window, alone or compared.
+    pub(super) fn plain(window: Window, base: Option<Window>) -> Self {
+        Self {
+            window,
+            base,
+            cpus: Vec::new(),
+            comms: Vec::new(),
+            pids: Vec::new(),
+            unit: None,
+            function: None,
+            most: DEFAULT_NODES,
+        }
+    }
+
+    fn filter(&self, source: &Source, window: Window) -> Filter {
+        let times = source.has_times;
+        Filter {
+            from: times.then_some(TimePoint::Clock(window.from_ns)),
+            to: times.then_some(TimePoint::Clock(window.to_ns)),
+            cpus: self.cpus.clone(),
+            comms: self.comms.clone(),
+            pids: self.pids.clone(),
+            unit: self.unit.clone(),
+            function: self.function.clone(),
+            ..Filter::default()
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod marks;
 
 use regex::Regex;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
@@ -15,15 +16,17 @@ use sexton_profile::top;
 use self::marks::{blind, events};
 use super::params::{self, Params, Window};
 
-use super::GapView;
+use super::{EventView, GapView, Lasting, Time};
 use crate::http::Problem;
 use crate::source::Source;
 use crate::stacks::Samples;
 
 const SECOND: u64 = 1_000_000_000;
-const MAX_ROWS: usize = 200;
-const MAX_COLUMNS: u64 = 4096;
-const DEFAULT_COLUMNS: u64 = 1200;
+pub(super) const USUAL_ROWS: usize = 50;
+pub(super) const MAX_VALUE_CHARS: usize = 512;
+pub(super) const MAX_ROWS: usize = 200;
+pub(super) const MAX_COLUMNS: u64 = 4096;
+pub(super) const DEFAULT_COLUMNS: u64 = 1200;
 
 /// Cells of an answer: more cannot be looked at.
 const MAX_CELLS: u64 = 400_000;
@@ -37,14 +40,22 @@ const SHORT_NS: u64 = 120 * SECOND;
 /// Why the end of a picture is empty.
 const NOT_YET: &str = "not read yet: ask again";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
+/// How a heat map is cut into cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HeatView")]
+pub(super) enum View {
+    /// By offset into the second.
     Offset,
+    /// By time, from column to column.
     Long,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+/// What the parts of a heat map are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "HeatBy")]
+pub(super) enum Part {
     All,
     Core,
     Process,
@@ -54,7 +65,7 @@ enum Part {
 
 /// What is asked.
 pub(super) struct Asked {
-    pub(super) window: Window,
+    window: Window,
     view: View,
     by: Part,
     only: Only,
@@ -79,33 +90,51 @@ struct Only {
     function: Option<Regex>,
 }
 
-#[derive(Serialize)]
+/// When cores were busy.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HeatMap")]
 pub(super) struct HeatMapView {
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
-    view: &'static str,
+    view: View,
+    /// Microseconds in a column.
+    #[schemars(range(min = 1))]
     step: u64,
+    /// Microseconds in a row.
+    #[schemars(range(min = 1))]
     row_step: u64,
+    #[schemars(range(min = 1))]
     rows: usize,
     columns: usize,
+    /// Samples in each cell, row by row. `offset`: row r of column c holds what lies r*row_step to
+    /// (r+1)*row_step into any whole second of the column (one second each, unless the window is
+    /// too long). `long`: what lies there into the column itself. Row 0 is the beginning, drawn
+    /// at the bottom.
     values: Vec<u32>,
     max: u32,
     total: u64,
+    /// What `value` may be for this `by`, most samples first; empty for `all`.
     parts: Vec<PartView>,
     parts_left_out: usize,
-    events: Vec<serde_json::Value>,
+    events: Vec<EventView<'static>>,
     gaps: Vec<GapView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Part")]
 struct PartView {
+    /// To be given as `value`.
     value: String,
     label: String,
     samples: u64,
 }
 
-impl Asked {
-    pub(super) fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
+impl Lasting for Asked {
+    type View = HeatMapView;
+
+    fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
         let views = [("offset", View::Offset), ("long", View::Long)];
         let parts = [
             ("all", Part::All),
@@ -118,8 +147,8 @@ impl Asked {
         let asked = Self {
             view: params.choice("view", &views, View::Offset)?,
             by,
-            only: Only::read(by, params.text("value", 512)?)?,
-            rows: params.number("rows", 1..=MAX_ROWS)?.unwrap_or(50),
+            only: Only::read(by, params.text("value", MAX_VALUE_CHARS)?)?,
+            rows: params.number("rows", 1..=MAX_ROWS)?.unwrap_or(USUAL_ROWS),
             columns: params
                 .number("columns", 1..=MAX_COLUMNS)?
                 .unwrap_or(DEFAULT_COLUMNS),
@@ -132,22 +161,11 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Everything or one core, as a whole.
-    pub(super) fn plain(window: Window, is_long: bool, cpu: Option<u32>) -> Self {
-        Self {
-            window,
-            view: if is_long { View::Long } else { View::Offset },
-            by: Part::Core,
-            only: Only {
-                cpus: cpu.into_iter().collect(),
-                ..Only::default()
-            },
-            rows: 50,
-            columns: DEFAULT_COLUMNS,
-        }
+    fn window(&self) -> Window {
+        self.window
     }
 
-    pub(super) fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
+    fn answer(&self, source: &Source) -> Result<HeatMapView, Problem> {
         if let Some(counted) = self.counted(source) {
             return Ok(self.view(source, counted));
         }
@@ -169,6 +187,23 @@ impl Asked {
             unread: samples.unread,
         };
         Ok(self.view(source, found))
+    }
+}
+
+impl Asked {
+    /// Everything or one core, as a whole.
+    pub(super) fn plain(window: Window, view: View, cpu: Option<u32>) -> Self {
+        Self {
+            window,
+            view,
+            by: Part::Core,
+            only: Only {
+                cpus: cpu.into_iter().collect(),
+                ..Only::default()
+            },
+            rows: USUAL_ROWS,
+            columns: DEFAULT_COLUMNS,
+        }
     }
 
     /// What was counted already answers questions about long windows of all cores or one.
@@ -223,11 +258,7 @@ impl Asked {
         HeatMapView {
             from: clock.us(plan.start_ns),
             to: end_us,
-            view: if self.view == View::Long {
-                "long"
-            } else {
-                "offset"
-            },
+            view: self.view,
             step: plan.step_ns / 1000,
             row_step: (plan.row_span_ns / plan.rows as u64 / 1000).max(1),
             rows: plan.rows,
@@ -277,6 +308,14 @@ impl Asked {
             rows: self.rows,
             columns: usize::try_from(n).unwrap_or(1),
         }
+    }
+}
+
+impl HeatMapView {
+    /// The numbers of its parts, where they are cores or processes.
+    pub(super) fn part_numbers(&self) -> impl Iterator<Item = u32> {
+        let parts = self.parts.iter();
+        parts.filter_map(|part| part.value.parse().ok())
     }
 }
 

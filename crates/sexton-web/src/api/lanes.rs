@@ -1,35 +1,38 @@
 //! What the time line can show.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::SubjectView;
+use super::{SubjectView, Time};
 use crate::index::{Content, Lane};
 use crate::source::State;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lanes")]
 pub(super) struct LanesView {
     lanes: Vec<LaneView>,
+    #[schemars(with = "Time")]
     from: u64,
+    #[schemars(with = "Time")]
     to: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Lane")]
 struct LaneView {
     id: String,
+    /// Where it belongs. There may be more groups than the page knows.
     group: &'static str,
+    /// The heading of that group.
     group_title: &'static str,
     label: String,
     unit: crate::index::LaneUnit,
     kind: crate::index::LaneKind,
+    /// The largest value of the whole source; for events the number of them.
     max: f64,
-    subject: Option<OwnedSubject>,
+    subject: Option<SubjectView<'static>>,
+    /// What it shows, in one sentence.
     about: &'static str,
-}
-
-#[derive(Serialize)]
-struct OwnedSubject {
-    kind: &'static str,
-    name: String,
 }
 
 pub(super) fn view(state: &State) -> LanesView {
@@ -47,13 +50,8 @@ fn lane(lane: Lane<'_>) -> LaneView {
         Content::Values(values) => values.map_or(0.0, |values| f64::from(values.largest())),
         Content::Events(events) => events.map_or(0.0, |events| events.total() as f64),
     };
-    let subject = lane.subject.as_ref().map(|subject| {
-        let view = SubjectView::from(subject);
-        OwnedSubject {
-            kind: view.kind,
-            name: view.name.to_owned(),
-        }
-    });
+    let subject = lane.subject.as_ref();
+    let subject = subject.map(|subject| SubjectView::from(subject).into_owned());
     LaneView {
         id: lane.id,
         group: lane.group.id(),

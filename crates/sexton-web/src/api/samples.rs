@@ -1,6 +1,7 @@
 //! The samples of a window, each by itself, for a page that has no server to ask.
 
 use ahash::AHashMap;
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::{CodeKind, CoreState, Frame, NameId, StackId, StackSample, StackTables};
 use sexton_profile::filter::unit_of;
@@ -8,6 +9,7 @@ use sexton_profile::import::Sink;
 use sexton_profile::names::{self, Suffixes};
 use sexton_profile::walk::Walk;
 
+use super::Time;
 use super::params::Window;
 use crate::clock::Clock;
 use crate::http::Problem;
@@ -17,9 +19,13 @@ use crate::stacks::Samples;
 /// More make a file that no browser opens with pleasure.
 const MAX_SAMPLES: usize = 400_000;
 
-#[derive(Serialize, Default)]
+/// The samples of an exported page, as parallel arrays; -1 is none. Idle cores are left out.
+#[derive(Serialize, Default, JsonSchema)]
+#[schemars(rename = "Samples")]
 pub(super) struct SamplesView {
+    #[schemars(with = "Time")]
     start: u64,
+    /// Microseconds after the one before; the first after `start`.
     at: Vec<u64>,
     cpu: Vec<i64>,
     pid: Vec<u32>,

@@ -1,34 +1,59 @@
 //! What there is to look at.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Time;
 use crate::app::App;
 use crate::http::Response;
 use crate::source::{Kind, Source};
 
-#[derive(Serialize)]
-struct SourcesView {
+/// What there is to look at.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Sources")]
+pub(super) struct SourcesView {
     sources: Vec<SourceView>,
+    /// The version of sexton.
     version: &'static str,
 }
 
-#[derive(Serialize)]
+/// What times count from.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ClockKind {
+    Wall,
+    Boot,
+}
+
+/// Something to look at: a recording of a node, or a profile that was dropped.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Source")]
 pub(crate) struct SourceView {
+    #[schemars(regex(pattern = "^[a-z0-9]{1,16}$"))]
     pub(super) id: String,
     pub(super) name: String,
-    kind: &'static str,
+    kind: Kind,
+    /// Whether it still grows: ask again for its `to`.
     pub(super) live: bool,
+    #[schemars(with = "Time")]
     pub(super) from: u64,
+    #[schemars(with = "Time")]
     pub(super) to: u64,
     node: Option<NodeView>,
+    /// Whether heat maps and flame graphs can be drawn.
     has_stacks: bool,
+    /// Whether its samples have times; folded stacks have none, and only a flame graph of all.
     has_times: bool,
-    clock: &'static str,
+    clock: ClockKind,
+    /// How much of it was read for the time line; below 1, ask again for tiles that have a gap.
+    #[schemars(range(min = 0, max = 1))]
     progress: f64,
+    /// What could not be read of it, in sentences.
     notes: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SourceNode")]
 struct NodeView {
     name: String,
     kernel: String,
@@ -59,20 +84,16 @@ pub(crate) fn source_view(source: &Source) -> SourceView {
     SourceView {
         id: source.id.clone(),
         name: source.name.clone(),
-        kind: match source.kind {
-            Kind::Recording => "recording",
-            Kind::Profile => "profile",
-        },
+        kind: source.kind,
         live: state.is_live,
         from: state.clock.us(from_ns),
         to: state.clock.us(to_ns),
         node,
         has_stacks: state.bundle.stacks_span().is_some(),
         has_times: source.has_times,
-        clock: if state.clock.is_wall() {
-            "wall"
-        } else {
-            "boot"
+        clock: match state.clock.is_wall() {
+            true => ClockKind::Wall,
+            false => ClockKind::Boot,
         },
         progress: state.progress(),
         notes: notes.cloned().collect(),

@@ -1,17 +1,19 @@
 //! Lanes over a window, put together to so many columns.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::ser::SerializeSeq as _;
+use serde::{Serialize, Serializer};
 
 use super::params::{Params, Window};
-use super::{EventView, GapView};
+use super::{EventView, GapView, Time};
 use crate::http::Problem;
-use crate::index::{Content, Lane};
+use crate::index::{Content, EventList, Lane, Told};
 use crate::source::{Source, State};
 
-const MAX_LANES: usize = 256;
-const MAX_LANE_CHARS: usize = 256;
-const MAX_WIDTH: u64 = 4096;
-const DEFAULT_WIDTH: u64 = 1000;
+pub(super) const MAX_LANES: usize = 256;
+pub(super) const MAX_LANE_CHARS: usize = 256;
+pub(super) const MAX_WIDTH: u64 = 4096;
+pub(super) const DEFAULT_WIDTH: u64 = 1000;
 
 /// Events and gaps of a lane that are told.
 const MAX_EVENTS: usize = 500;
@@ -24,17 +26,50 @@ pub(super) struct Asked {
     width: u64,
 }
 
-#[derive(Serialize)]
+/// Lanes over a window.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tiles")]
+pub(super) struct TilesView<'a> {
+    #[schemars(with = "Time")]
+    from: u64,
+    #[schemars(with = "Time")]
+    to: u64,
+    #[schemars(with = "Vec<TileView<'a>>")]
+    tiles: Each<'a>,
+}
+
+/// Tiles, each made when it is written: together they would be many times as large.
+struct Each<'a> {
+    state: &'a State,
+    lanes: Vec<Lane<'a>>,
+    /// Which of them.
+    order: Vec<usize>,
+    grid: Grid,
+}
+
+/// A lane over a window.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Tile")]
 struct TileView<'a> {
     lane: &'a str,
+    #[schemars(with = "Time")]
     from: u64,
+    /// Microseconds in a column.
+    #[schemars(range(min = 1))]
     step: u64,
+    /// The largest of each column; null where nothing was seen. For events: how many, null where no
+    /// sensor looked.
     values: Vec<Option<f32>>,
+    /// The mean of each column.
+    #[schemars(with = "Vec<Option<f32>>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Vec<Option<f32>>>,
     gaps: Vec<GapView>,
+    /// Of a lane of events: the newest last.
+    #[schemars(with = "Vec<EventView<'a>>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventView<'a>>>,
+    #[schemars(with = "u64")]
     #[serde(skip_serializing_if = "Option::is_none")]
     events_left_out: Option<u64>,
 }
@@ -72,27 +107,27 @@ impl Asked {
         }
     }
 
-    /// The answer as JSON. It is put together from its parts: as a tree of values it would
-    /// be many times as large, and have more digits than were measured.
-    pub(super) fn answer(&self, state: &State) -> Result<Vec<u8>, Problem> {
+    /// The answer.
+    pub(super) fn view<'a>(&self, state: &'a State) -> Result<TilesView<'a>, Problem> {
         let known = state.index.lanes();
-        let grid = self.grid();
-        let from = state.clock.us(self.window.from_ns);
-        let to = state.clock.us(self.window.to_ns);
-        let mut json = format!("{{\"from\":{from},\"to\":{to},\"tiles\":[").into_bytes();
-        for (n, id) in self.lanes.iter().enumerate() {
-            let lane = known.iter().find(|lane| lane.id == *id).ok_or_else(|| {
+        let found = self.lanes.iter().map(|id| {
+            let at = known.iter().position(|lane| lane.id == *id);
+            at.ok_or_else(|| {
                 let detail = format!("lane: there is none called {}", id.escape_debug());
                 Problem::new(422, detail)
-            })?;
-            if n > 0 {
-                json.push(b',');
-            }
-            write_tile(&mut json, state, lane, grid)
-                .map_err(|error| Problem::new(500, error.to_string()))?;
-        }
-        json.extend_from_slice(b"]}");
-        Ok(json)
+            })
+        });
+        let order = found.collect::<Result<Vec<usize>, Problem>>()?;
+        Ok(TilesView {
+            from: state.clock.us(self.window.from_ns),
+            to: state.clock.us(self.window.to_ns),
+            tiles: Each {
+                state,
+                lanes: known,
+                order,
+                grid: self.grid(),
+            },
+        })
     }
 
     /// Columns of whole microseconds.
@@ -109,45 +144,53 @@ impl Asked {
     }
 }
 
-fn write_tile(
-    json: &mut Vec<u8>,
-    state: &State,
-    lane: &Lane<'_>,
-    grid: Grid,
-) -> serde_json::Result<()> {
-    let mut view = TileView {
+impl Serialize for Each<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut list = to.serialize_seq(Some(self.order.len()))?;
+        for at in &self.order {
+            let lane = &self.lanes[*at];
+            let told = lane_events(lane, self.grid);
+            list.serialize_element(&tile(self.state, lane, self.grid, told.as_ref()))?;
+        }
+        list.end()
+    }
+}
+
+/// What happened in each column, where the lane is of events.
+fn lane_events(lane: &Lane<'_>, grid: Grid) -> Option<Told> {
+    let Content::Events(events) = lane.content else {
+        return None;
+    };
+    let told =
+        |events: &EventList| events.told(grid.window.from_ns, grid.step_ns, grid.n, MAX_EVENTS);
+    Some(events.map(told).unwrap_or_default())
+}
+
+fn tile<'a>(state: &State, lane: &'a Lane<'_>, grid: Grid, told: Option<&'a Told>) -> TileView<'a> {
+    let (values, mean) = match (lane.content, told) {
+        (Content::Values(Some(values)), _) => {
+            let columns = values.columns(grid.window.from_ns, grid.step_ns, grid.n);
+            (columns.max, Some(columns.mean))
+        }
+        (_, Some(told)) => (counts(state, lane, grid, &told.counts), None),
+        (_, None) => (vec![None; grid.n], None),
+    };
+    let shown = |told: &'a Told| {
+        let events = told.events.iter();
+        events
+            .map(|event| EventView::of(state.clock, event))
+            .collect()
+    };
+    TileView {
         lane: &lane.id,
         from: state.clock.us(grid.window.from_ns),
         step: grid.step_ns / 1000,
-        values: Vec::new(),
-        mean: None,
+        values,
+        mean,
         gaps: gaps(state, lane, grid.window),
-        events: None,
-        events_left_out: None,
-    };
-    let from_ns = grid.window.from_ns;
-    let told;
-    match lane.content {
-        Content::Values(Some(values)) => {
-            let columns = values.columns(from_ns, grid.step_ns, grid.n);
-            view.values = columns.max;
-            view.mean = Some(columns.mean);
-        }
-        Content::Values(None) => view.values = vec![None; grid.n],
-        Content::Events(events) => {
-            let of = events.map(|events| events.told(from_ns, grid.step_ns, grid.n, MAX_EVENTS));
-            told = of.unwrap_or_default();
-            view.values = counts(state, lane, grid, &told.counts);
-            let shown = told.events.iter();
-            view.events = Some(
-                shown
-                    .map(|event| EventView::of(state.clock, event))
-                    .collect(),
-            );
-            view.events_left_out = Some(told.n_left_out);
-        }
+        events: told.map(shown),
+        events_left_out: told.map(|told| told.n_left_out),
     }
-    serde_json::to_writer(json, &view)
 }
 
 /// How many events are in each column. None where nobody looked is not 0.

@@ -7,20 +7,33 @@ use std::sync::Arc;
 
 use sexton_model::text::escape;
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
 
 use super::params::Params;
 use super::sources::source_view;
 use crate::app::App;
-use crate::http::{Body, Problem, Request, Response};
+use crate::http::{Body, Problem, Request, Response, blocking};
 use crate::source::{Source, chain};
 
 /// How packed bundles begin: a frame of zstd (RFC 8878, 3.1.1).
 const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// The longest name of a file.
+pub(super) const MAX_NAME_CHARS: usize = 256;
+
+/// What is written to the disk at once.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// Takes a file and opens it.
-pub(crate) fn open(app: &App, request: &Request, body: &mut Body<'_>) -> Result<Response, Problem> {
+pub(crate) async fn open(
+    app: &Arc<App>,
+    request: &Request,
+    body: &mut Body,
+) -> Result<Response, Problem> {
     let params = Params::new(&request.query);
-    let name = params.text("name", 256)?.unwrap_or("dropped file");
+    let name = params
+        .text("name", MAX_NAME_CHARS)?
+        .unwrap_or("dropped file");
     let name = escape(name.as_bytes());
     let kind = request.header("content-type").unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -37,35 +50,39 @@ pub(crate) fn open(app: &App, request: &Request, body: &mut Body<'_>) -> Result<
         }
         Some(_) => {}
     }
-    let folder = tempfile::Builder::new().prefix("sexton-dropped-").tempdir();
-    let folder = folder.map_err(no_room)?;
+    let make = || tempfile::Builder::new().prefix("sexton-dropped-").tempdir();
+    let folder = blocking(move || make().map_err(no_room)).await?;
     let file = folder.path().join("file");
-    save(body, &file)?;
-    let _place = app.workshop.enter()?;
-    let source = read(app, &name, &file, folder)?;
-    let view = source_view(&source);
-    app.add(source);
-    let mut response = Response::json(&view);
-    response.status = 201;
-    Ok(response)
+    save(body, &file).await?;
+    let works_in = Arc::clone(app);
+    let app = Arc::clone(app);
+    let work = move || {
+        let source = read(&app, &name, &file, folder)?;
+        let view = source_view(&source);
+        app.add(source);
+        let mut response = Response::json(&view);
+        response.status = 201;
+        Ok(response)
+    };
+    works_in.workshop.work(work).await
 }
 
-fn save(body: &mut Body<'_>, path: &Path) -> Result<(), Problem> {
-    let mut file = File::create(path).map_err(no_room)?;
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        let n = body.read(&mut piece).map_err(|error| {
-            let status = match error.kind() {
-                io::ErrorKind::TimedOut => 408,
-                _ => 400,
-            };
-            Problem::new(status, format!("the file did not come whole: {error}"))
-        })?;
-        if n == 0 {
-            return Ok(());
-        }
-        io::Write::write_all(&mut file, &piece[..n]).map_err(no_room)?;
+/// Writes the body to a file, as it comes.
+async fn save(body: &mut Body, path: &Path) -> Result<(), Problem> {
+    let file = tokio::fs::File::create(path).await.map_err(no_room)?;
+    let mut file = tokio::io::BufWriter::with_capacity(PIECE_BYTES, file);
+    while let Some(bytes) = body.next().await.map_err(not_whole)? {
+        file.write_all(&bytes).await.map_err(no_room)?;
     }
+    file.shutdown().await.map_err(no_room)
+}
+
+fn not_whole(error: io::Error) -> Problem {
+    let status = match error.kind() {
+        io::ErrorKind::TimedOut => 408,
+        _ => 400,
+    };
+    Problem::new(status, format!("the file did not come whole: {error}"))
 }
 
 fn no_room(error: io::Error) -> Problem {

@@ -2,33 +2,43 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::fact::memcg::{MEMCG_ORIGIN, MEMCG_READS, MemcgOrigin, MemcgReads, Pin};
 use sexton_model::record::Event;
 
+use super::Time;
 use crate::clock::Clock;
 use crate::index::Census;
 use crate::source::State;
 
 const DAY_NS: f64 = 86_400e9;
 
-#[derive(Serialize)]
+/// Dying memory cgroups: who made them, what pins them, how they grow.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Zombies")]
 pub(super) struct ZombiesView {
+    /// Of the last census; null when there was none.
+    #[schemars(with = "Option<Time>")]
     at: Option<u64>,
     live: Option<f64>,
     dying: Option<f64>,
     leaked: Option<f64>,
     memory_bytes: Option<f64>,
     stat_read_ns: Option<f64>,
+    /// Most dying first.
     origins: Vec<OriginView>,
     units: Vec<UnitView>,
+    /// Files that pin most of them.
     files: Vec<FileView>,
     growth: GrowthView,
     reads: Vec<ReadView>,
     gaps: Vec<GapView>,
 }
 
-#[derive(Serialize)]
+/// Alike cgroups.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Origin")]
 struct OriginView {
     origin: String,
     example: Option<String>,
@@ -46,7 +56,8 @@ struct OriginView {
     files: Vec<PinView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Pins")]
 struct PinsView {
     file: Option<f64>,
     shmem: Option<f64>,
@@ -54,14 +65,16 @@ struct PinsView {
     other: Option<f64>,
 }
 
-#[derive(Serialize, Clone)]
+#[derive(Serialize, Clone, JsonSchema)]
+#[schemars(rename = "PinFile")]
 struct PinView {
     path: String,
     kind: String,
     zombies: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UnitZombies")]
 struct UnitView {
     unit: Option<String>,
     live: f64,
@@ -70,7 +83,8 @@ struct UnitView {
     origins: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FileZombies")]
 struct FileView {
     path: String,
     kind: String,
@@ -78,16 +92,22 @@ struct FileView {
     origins: Vec<String>,
 }
 
-#[derive(Serialize)]
+/// One entry for each census, at most 2000.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Growth")]
 struct GrowthView {
+    #[schemars(with = "Vec<Time>")]
     at: Vec<u64>,
     dying: Vec<Option<f64>>,
     live: Vec<Option<f64>>,
     per_day: Option<f64>,
 }
 
-#[derive(Serialize)]
+/// What one read of a statistics file cost.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "StatRead")]
 struct ReadView {
+    #[schemars(with = "Time")]
     at: u64,
     file: Option<String>,
     dying: Option<f64>,
@@ -98,7 +118,8 @@ struct ReadView {
     ancestor_dying: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CensusGap")]
 struct GapView {
     sensor: &'static str,
     why: &'static str,

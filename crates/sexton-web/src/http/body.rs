@@ -1,89 +1,77 @@
 //! The body of a request, read at the client's pace but not at any pace.
 
-use std::io::{self, Read};
-use std::net::TcpStream;
-use std::time::Instant;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+
+use hyper::body::{Body as _, Bytes, Incoming};
+use tokio::time::{Instant, timeout_at};
 
 use super::{PACE_BYTES, PACE_TIME};
 
+/// A body that was not read is passed over when it is no longer than this; otherwise the
+/// connection is closed.
+const MAX_PASSED_OVER: u64 = 64 << 10;
+
 /// The body of a request.
-pub(crate) struct Body<'a> {
-    stream: &'a TcpStream,
-    /// What came together with the head.
-    early: &'a [u8],
+pub(crate) struct Body {
+    incoming: Incoming,
     left: u64,
     /// When this stretch began, and what came since.
     paced: (Instant, usize),
 }
 
-impl<'a> Body<'a> {
-    pub(crate) fn new(stream: &'a TcpStream, early: &'a [u8], length: u64) -> Self {
-        let early_len = usize::try_from(length).map_or(early.len(), |n| n.min(early.len()));
+impl Body {
+    pub(super) fn new(incoming: Incoming, length: u64) -> Self {
         Self {
-            stream,
-            early: &early[..early_len],
+            incoming,
             left: length,
             paced: (Instant::now(), 0),
         }
     }
 
-    /// Bytes that have not been read.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
+    /// The next bytes; `None` after the last.
+    pub(crate) async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        while self.left > 0 {
+            let bytes = self.read_some().await?;
+            if !bytes.is_empty() {
+                self.left = self.left.saturating_sub(bytes.len() as u64);
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
     }
 
-    fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if !self.early.is_empty() {
-            let n = self.early.len().min(buffer.len());
-            buffer[..n].copy_from_slice(&self.early[..n]);
-            self.early = &self.early[n..];
-            return Ok(n);
-        }
-        let (began, so_far) = self.paced;
-        let Some(time) = PACE_TIME
-            .checked_sub(began.elapsed())
-            .filter(|t| !t.is_zero())
-        else {
-            if so_far < PACE_BYTES {
-                return Err(io::Error::new(
-                    io::ErrorKind::TimedOut,
-                    "the body comes too slowly",
-                ));
+    async fn read_some(&mut self) -> io::Result<Bytes> {
+        loop {
+            let (began, so_far) = self.paced;
+            let frame = poll_fn(|cx| Pin::new(&mut self.incoming).poll_frame(cx));
+            match timeout_at(began + PACE_TIME, frame).await {
+                Ok(Some(Ok(frame))) => {
+                    let bytes = frame.into_data().unwrap_or_default();
+                    self.paced.1 += bytes.len();
+                    return Ok(bytes);
+                }
+                Ok(Some(Err(error))) => return Err(io::Error::other(error)),
+                Ok(None) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(_) if so_far < PACE_BYTES => {
+                    let why = "the body comes too slowly";
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+                }
+                Err(_) => self.paced = (Instant::now(), 0),
             }
-            self.paced = (Instant::now(), 0);
-            return self.read_some(buffer);
-        };
-        self.stream.set_read_timeout(Some(time))?;
-        let mut stream = self.stream;
-        match stream.read(buffer) {
-            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => {
-                self.paced.1 += n;
-                Ok(n)
-            }
-            // The stretch is over; the next turn judges it.
-            Err(error) if is_timeout(&error) => self.read_some(buffer),
-            Err(error) => Err(error),
         }
     }
-}
 
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
-}
-
-impl Read for Body<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
-        let most = most.min(buffer.len());
-        if most == 0 {
-            return Ok(0);
+    /// Reads what is left of a short body; says whether nothing is left then.
+    pub(super) async fn pass_over(&mut self) -> bool {
+        while self.left <= MAX_PASSED_OVER {
+            match self.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
         }
-        let n = self.read_some(&mut buffer[..most])?;
-        self.left -= n as u64;
-        Ok(n)
+        false
     }
 }

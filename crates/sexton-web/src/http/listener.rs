@@ -1,14 +1,16 @@
-//! Takes connections: so many at once, each on a thread of low priority.
+//! Takes connections, at most a number at once, on a thread of low priority.
 
-use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{self, Runtime};
+use tokio::sync::{Notify, Semaphore};
+
 use super::response::{Problem, Response};
-use super::{Handler, MAX_CONNECTIONS, connection};
+use super::{Handler, MAX_CONNECTIONS, WORKERS, connection};
 
 /// How nice the threads are that answer: the recorder's go first.
 const NICE: i32 = 10;
@@ -18,41 +20,37 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Where connections come in.
 pub(crate) struct Listener {
+    runtime: Runtime,
     listener: TcpListener,
-    stop: Arc<AtomicBool>,
-    handler: Arc<dyn Handler>,
+    stop: StopHandle,
 }
 
 /// Ends a listener from elsewhere.
-#[derive(Debug, Clone)]
-pub(crate) struct StopHandle {
-    stop: Arc<AtomicBool>,
-    address: SocketAddr,
-}
+#[derive(Debug, Clone, Default)]
+pub(crate) struct StopHandle(Arc<Notify>);
 
 impl StopHandle {
     /// No further connection is taken; those that are there are not waited for.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        // Wakes whoever waits for a connection.
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        self.0.notify_one();
     }
 }
 
 impl Listener {
     /// Listens.
-    pub(crate) fn bind(address: SocketAddr, handler: Arc<dyn Handler>) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(WORKERS)
+            .thread_name("answers")
+            .on_thread_start(lower_priority)
+            .build()?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
         Ok(Self {
-            listener: TcpListener::bind(address)?,
-            stop: Arc::new(AtomicBool::new(false)),
-            handler,
+            runtime,
+            listener,
+            stop: StopHandle::default(),
         })
     }
 
@@ -62,74 +60,51 @@ impl Listener {
     }
 
     /// What ends it.
-    pub(crate) fn stop_handle(&self) -> io::Result<StopHandle> {
-        Ok(StopHandle {
-            stop: Arc::clone(&self.stop),
-            address: self.address()?,
-        })
+    pub(crate) fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
     }
 
     /// Takes connections until it is stopped.
-    pub(crate) fn run(&self) {
-        let n_open = Arc::new(AtomicUsize::new(0));
-        while !self.stop.load(Ordering::Relaxed) {
-            match self.listener.accept() {
-                Ok((stream, _)) if !self.stop.load(Ordering::Relaxed) => {
-                    self.take(stream, &n_open);
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Out of file descriptors, or a client that went at once.
-                Err(_) => thread::sleep(BREATH),
-            }
-        }
+    pub(crate) fn run(self, handler: Arc<impl Handler>) {
+        lower_priority();
+        self.runtime.spawn(take_all(self.listener, handler));
+        self.runtime.block_on(self.stop.0.notified());
+        // What is being worked out is not waited for.
+        self.runtime.shutdown_background();
     }
+}
 
-    fn take(&self, stream: TcpStream, n_open: &Arc<AtomicUsize>) {
-        let place = Place::take(n_open);
-        if place.n > MAX_CONNECTIONS {
-            return turn_away(&stream);
-        }
-        let handler = Arc::clone(&self.handler);
-        // Without a thread the connection is closed, which the client sees.
-        let _ = thread::Builder::new()
-            .name("answers".into())
-            .spawn(move || {
-                let _place = place;
-                // Where it may not be lowered, it is as it was.
-                let _ = rustix::process::setpriority_process(None, NICE);
-                // A client that goes away is not an error of ours.
-                let _ = connection::serve(&stream, &*handler);
-            });
+/// Where the priority may not be lowered, it is as it was.
+fn lower_priority() {
+    let _ = rustix::process::setpriority_process(None, NICE);
+}
+
+async fn take_all(listener: TcpListener, handler: Arc<impl Handler>) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, or a client that went at once.
+            tokio::time::sleep(BREATH).await;
+            continue;
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            turn_away(stream);
+            continue;
+        };
+        let handler = Arc::clone(&handler);
+        tokio::spawn(async move {
+            let _place = place;
+            let _ = stream.set_nodelay(true);
+            connection::serve(stream, handler).await;
+        });
     }
 }
 
 /// Says that there is no room, without waiting for anything.
-fn turn_away(mut stream: &TcpStream) {
-    use std::io::Write as _;
+fn turn_away(stream: TcpStream) {
     let problem = Problem::new(503, format!("{MAX_CONNECTIONS} clients are connected"));
-    let answer = Response::from(problem).written(None);
-    let _ = stream.set_nonblocking(true);
-    let _ = stream.write(&answer);
-}
-
-/// One of the places for connections; given back when it is dropped.
-struct Place {
-    n: usize,
-    n_open: Arc<AtomicUsize>,
-}
-
-impl Place {
-    fn take(n_open: &Arc<AtomicUsize>) -> Self {
-        Self {
-            n: n_open.fetch_add(1, Ordering::Relaxed) + 1,
-            n_open: Arc::clone(n_open),
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.n_open.fetch_sub(1, Ordering::Relaxed);
+    // tokio does not know yet that it can be written to. A new socket always can.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(&Response::from(problem).raw());
     }
 }

@@ -1,10 +1,12 @@
 //! What a client asks, as it says it.
 
+use hyper::Version;
+use hyper::http::request::Parts;
+
 use super::response::Problem;
-use super::{MAX_HEAD_BYTES, MAX_HEADERS};
 
 /// The head of a request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     /// `GET`.
     pub(crate) method: String,
@@ -15,53 +17,39 @@ pub(crate) struct Request {
     headers: Vec<(String, String)>,
     /// Bytes of the body; `None` when it has none.
     pub(crate) length: Option<u64>,
-    /// Whether more may come on this connection.
-    pub(crate) keeps_alive: bool,
-}
-
-/// The head, and how many bytes it took; `None` when more must be read.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, Problem> {
-    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut parsed = httparse::Request::new(&mut headers);
-    let used = match parsed.parse(bytes) {
-        Ok(httparse::Status::Complete(used)) => used,
-        Ok(httparse::Status::Partial) if bytes.len() < MAX_HEAD_BYTES => return Ok(None),
-        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            let detail = format!("at most {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers");
-            return Err(Problem::new(431, detail));
-        }
-        Err(error) => return Err(Problem::new(400, format!("the request's head: {error}"))),
-    };
-    let headers = parsed.headers.iter().map(|header| {
-        let value = String::from_utf8_lossy(header.value).trim().to_owned();
-        (header.name.to_ascii_lowercase(), value)
-    });
-    let mut request = Request {
-        method: parsed.method.unwrap_or_default().to_owned(),
-        path: String::new(),
-        query: Query::default(),
-        headers: headers.collect(),
-        length: None,
-        keeps_alive: parsed.version == Some(1),
-    };
-    request.take_target(parsed.path.unwrap_or_default())?;
-    request.take_length()?;
-    if let Some(connection) = request.header("connection") {
-        request.keeps_alive &= !connection.eq_ignore_ascii_case("close");
-    }
-    Ok(Some((request, used)))
 }
 
 impl Request {
+    /// What hyper has read, unless it is something that is not answered here.
+    pub(super) fn read(head: &Parts) -> Result<Self, Problem> {
+        let headers = head.headers.iter().map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes()).trim().to_owned();
+            (name.as_str().to_owned(), value)
+        });
+        let mut request = Self {
+            method: head.method.as_str().to_owned(),
+            path: String::new(),
+            query: Query::default(),
+            headers: headers.collect(),
+            length: None,
+        };
+        if head.uri.authority().is_some() {
+            return Err(Problem::new(400, "the target must be a path"));
+        }
+        let target = head.uri.path_and_query();
+        request.take_target(target.map_or("", |target| target.as_str()))?;
+        let n_hosts = head.headers.get_all("host").iter().count();
+        if n_hosts != 1 && head.version == Version::HTTP_11 {
+            return Err(Problem::new(400, "there must be one Host"));
+        }
+        request.take_length()?;
+        Ok(request)
+    }
+
     /// A header, by its name in lower case; the first when there are several.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
-    }
-
-    fn all_of(&self, name: &str) -> Vec<&str> {
-        let named = self.headers.iter().filter(|(known, _)| known == name);
-        named.map(|(_, value)| value.as_str()).collect()
     }
 
     fn take_target(&mut self, target: &str) -> Result<(), Problem> {
@@ -80,17 +68,10 @@ impl Request {
             let detail = "say how long the body is: chunked bodies are not taken";
             return Err(Problem::new(411, detail));
         }
-        if self.all_of("host").len() != 1 && self.keeps_alive {
-            return Err(Problem::new(400, "there must be one Host"));
-        }
-        let length = match self.all_of("content-length")[..] {
-            [] => return Ok(()),
-            [length] if length.bytes().all(|byte| byte.is_ascii_digit()) => length.parse().ok(),
-            // Two that differ are how requests are smuggled past whoever stands in between.
-            _ => None,
-        };
-        let bad = || Problem::new(400, "Content-Length makes no sense");
-        self.length = Some(length.ok_or_else(bad)?);
+        // Two that differ are how requests are smuggled past what stands in between; hyper
+        // has refused them.
+        let length = self.header("content-length").map(str::parse).transpose();
+        self.length = length.map_err(|_| Problem::new(400, "Content-Length makes no sense"))?;
         Ok(())
     }
 }
@@ -150,14 +131,21 @@ fn decode(text: &str, plus_is_space: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::testing::{Told, ask};
+    use crate::http::{MAX_HEAD_BYTES, MAX_HEADERS};
 
     fn status(head: &str) -> u16 {
-        parse(head.as_bytes()).expect_err("it is refused").status()
+        let Told { status, requests } = ask(head.as_bytes());
+        assert_eq!(requests, [], "it is refused: {head}");
+        status
     }
 
     fn read(head: &str) -> Request {
-        let parsed = parse(head.as_bytes()).expect("it is well formed");
-        parsed.expect("it is whole").0
+        let told = ask(head.as_bytes());
+        let [request] = &told.requests[..] else {
+            panic!("it is well formed: {told:?}");
+        };
+        request.clone()
     }
 
     #[test]
@@ -170,8 +158,7 @@ mod tests {
             ["x&y", "z 1"]
         );
         assert_eq!((request.header("x"), request.length), (Some("y"), None));
-        assert!(request.keeps_alive);
-        assert!(parse(&head.as_bytes()[..30]).is_ok_and(|parsed| parsed.is_none()));
+        assert_eq!(status(&head[..30]), 0, "the rest may still come");
     }
 
     #[test]
@@ -198,7 +185,8 @@ mod tests {
         for bad in ["/%", "/%f", "/%zz", "/%ff", "/%00", "x", "http://h/x"] {
             assert_eq!(
                 status(&format!("GET {bad} HTTP/1.1\r\nHost: h\r\n\r\n")),
-                400
+                400,
+                "{bad}"
             );
         }
     }
@@ -220,14 +208,15 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..2000)) {
-            let _ = parse(&bytes);
+            let told = ask(&bytes);
+            proptest::prop_assert!(matches!(told.status, 0 | 200 | 400 | 411 | 431), "{told:?}");
         }
 
         #[test]
         fn any_target_is_read_or_refused(target in "/[!-~]{0,200}") {
-            let head = format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n");
-            if let Ok(Some((request, used))) = parse(head.as_bytes()) {
-                proptest::prop_assert_eq!(used, head.len());
+            let told = ask(format!("GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+            proptest::prop_assert!(matches!(told.status, 200 | 400), "{told:?}");
+            for request in told.requests {
                 proptest::prop_assert!(!request.path.contains('\0'));
             }
         }

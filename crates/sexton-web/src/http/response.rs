@@ -1,11 +1,14 @@
 //! What is answered.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use hyper::header::HeaderValue;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::request::Request;
@@ -67,93 +70,114 @@ impl Response {
         self
     }
 
-    /// Head and body as they are sent to whoever asked.
-    pub(crate) fn written(self, request: Option<&Request>) -> Vec<u8> {
-        let accepts = request.and_then(|request| request.header("accept-encoding"));
-        let takes_gzip = accepts.is_some_and(|accepts| {
+    /// Head and body as they are sent to the client that asked; `None` when its request was
+    /// not understood.
+    pub(super) fn written(self, request: Option<&Request>) -> hyper::Response<Bytes> {
+        let header = |name: &str| request.and_then(|request| request.header(name));
+        let takes_gzip = header("accept-encoding").is_some_and(|accepts| {
             let mut words = accepts.split(',').map(str::trim);
             words.any(|word| word == "gzip" || word.starts_with("gzip;") && !word.ends_with("q=0"))
         });
         let tag = format!("\"{:016x}\"", fnv(self.body.bytes()));
-        let is_known = request.is_some_and(|request| {
-            let tags = request.header("if-none-match").unwrap_or_default();
-            self.status == 200 && tags.split(',').any(|known| known.trim() == tag)
-        });
-        let is_head = request.is_some_and(|request| request.method == "HEAD");
-        let status = if is_known { 304 } else { self.status };
-        let (body, is_packed) = if is_known {
-            (Cow::Borrowed(&[][..]), false)
-        } else {
-            encoded(&self.body, takes_gzip)
-        };
-        let mut out = Vec::with_capacity(512 + body.len());
-        let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
-        let _ = write!(
-            out,
-            "Content-Type: {}\r\nContent-Length: {}\r\n",
-            self.kind,
-            body.len()
-        );
+        let is_known = self.status == 200
+            && header("if-none-match")
+                .is_some_and(|tags| tags.split(',').any(|known| known.trim() == tag));
+        let mut headers = self.headers;
+        headers.push(("content-type", self.kind.to_owned()));
         if self.status == 200 {
-            let _ = write!(
-                out,
-                "ETag: {tag}\r\nCache-Control: no-cache\r\nVary: Accept-Encoding\r\n"
-            );
+            headers.push(("etag", tag));
+            headers.push(("cache-control", "no-cache".to_owned()));
+            headers.push(("vary", "accept-encoding".to_owned()));
         } else {
-            let _ = write!(out, "Cache-Control: no-store\r\n");
+            headers.push(("cache-control", "no-store".to_owned()));
         }
+        let safety = SAFETY
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        headers.extend(safety);
+        if is_known {
+            return built(304, headers, Bytes::new());
+        }
+        let (mut body, is_packed) = encoded(self.body, takes_gzip);
+        headers.push(("content-length", body.len().to_string()));
         if is_packed {
-            let _ = write!(out, "Content-Encoding: gzip\r\n");
+            headers.push(("content-encoding", "gzip".to_owned()));
         }
-        let keeps_alive = request.is_some_and(|request| request.keeps_alive);
-        let connection = if keeps_alive { "keep-alive" } else { "close" };
-        let _ = write!(out, "Connection: {connection}\r\n{SAFETY}");
-        for (name, value) in &self.headers {
-            let _ = write!(out, "{name}: {value}\r\n");
+        if request.is_some_and(|request| request.method == "HEAD") {
+            body = Bytes::new();
         }
-        out.extend_from_slice(b"\r\n");
-        if !is_head {
-            out.extend_from_slice(&body);
-        }
-        out
+        built(self.status, headers, body)
     }
+
+    /// Head and body, byte by byte, for a client with which hyper has ended.
+    pub(super) fn raw(self) -> Vec<u8> {
+        let (head, body) = self.written(None).into_parts();
+        let mut raw = format!("HTTP/1.1 {}\r\nconnection: close\r\n", head.status).into_bytes();
+        for (name, value) in &head.headers {
+            raw.extend_from_slice(name.as_str().as_bytes());
+            raw.extend_from_slice(b": ");
+            raw.extend_from_slice(value.as_bytes());
+            raw.extend_from_slice(b"\r\n");
+        }
+        raw.extend_from_slice(b"\r\n");
+        raw.extend_from_slice(&body);
+        raw
+    }
+}
+
+/// A header that hyper refuses is left out: ours are all of plain text.
+fn built(status: u16, headers: Vec<(&'static str, String)>, body: Bytes) -> hyper::Response<Bytes> {
+    let mut response = hyper::Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
 }
 
 /// Of every answer. The page loads nothing from elsewhere and is shown in no frame.
-const SAFETY: &str = "X-Content-Type-Options: nosniff\r\n\
-    Referrer-Policy: no-referrer\r\n\
-    X-Frame-Options: DENY\r\n\
-    Cross-Origin-Resource-Policy: same-origin\r\n\
-    Cross-Origin-Opener-Policy: same-origin\r\n\
-    Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
-    img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
-    frame-ancestors 'none'\r\n";
+const SAFETY: [(&str, &str); 6] = [
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+         font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'",
+    ),
+];
 
-fn encoded(body: &Payload, takes_gzip: bool) -> (Cow<'_, [u8]>, bool) {
+fn encoded(body: Payload, takes_gzip: bool) -> (Bytes, bool) {
     match body {
-        Payload::StaticPacked(packed) if takes_gzip => (Cow::Borrowed(packed), true),
+        Payload::StaticPacked(packed) if takes_gzip => (Bytes::from_static(packed), true),
         Payload::StaticPacked(packed) => (unpacked(packed), false),
-        Payload::Static(bytes) => packed(bytes, takes_gzip),
-        Payload::Shared(bytes) => packed(bytes, takes_gzip),
+        Payload::Static(bytes) => packed(Bytes::from_static(bytes), takes_gzip),
+        Payload::Shared(bytes) => packed(Bytes::from_owner(bytes), takes_gzip),
     }
 }
 
-fn packed(bytes: &[u8], takes_gzip: bool) -> (Cow<'_, [u8]>, bool) {
+fn packed(bytes: Bytes, takes_gzip: bool) -> (Bytes, bool) {
     if !takes_gzip || bytes.len() < WORTH_PACKING {
-        return (Cow::Borrowed(bytes), false);
+        return (bytes, false);
     }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let done = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    let done = encoder.write_all(&bytes).and_then(|()| encoder.finish());
     match done {
-        Ok(packed) => (Cow::Owned(packed), true),
-        Err(_) => (Cow::Borrowed(bytes), false),
+        Ok(packed) => (packed.into(), true),
+        Err(_) => (bytes, false),
     }
 }
 
-fn unpacked(packed: &[u8]) -> Cow<'_, [u8]> {
+fn unpacked(packed: &[u8]) -> Bytes {
     let mut decoder = flate2::write::GzDecoder::new(Vec::new());
     let done = decoder.write_all(packed).and_then(|()| decoder.finish());
-    Cow::Owned(done.unwrap_or_default())
+    done.unwrap_or_default().into()
 }
 
 /// FNV-1a: tags need to differ, not to withstand anybody.
@@ -164,7 +188,7 @@ fn fnv(bytes: &[u8]) -> u64 {
 }
 
 /// Why something is not answered: RFC 9457.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     status: u16,
     title: &'static str,
@@ -191,12 +215,6 @@ impl Problem {
             ..Self::new(405, format!("only {allow} is answered here"))
         }
     }
-
-    /// Its number.
-    #[cfg(test)]
-    pub(crate) fn status(&self) -> u16 {
-        self.status
-    }
 }
 
 impl From<Problem> for Response {
@@ -205,68 +223,47 @@ impl From<Problem> for Response {
         let body = Payload::Shared(bytes.into());
         let mut response = Self::new(problem.status, "application/problem+json", body);
         match problem.status {
-            401 => response = response.with("WWW-Authenticate", "Bearer realm=\"sexton\""),
-            503 => response = response.with("Retry-After", "1"),
+            401 => response = response.with("www-authenticate", "Bearer realm=\"sexton\""),
+            503 => response = response.with("retry-after", "1"),
             _ => {}
         }
         if let Some(allow) = problem.allow {
-            response = response.with("Allow", allow);
+            response = response.with("allow", allow);
         }
         response
     }
 }
 
+/// What RFC 9110 calls a status.
 fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        302 => "Found",
-        304 => "Not Modified",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        415 => "Unsupported Media Type",
-        422 => "Unprocessable Content",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        507 => "Insufficient Storage",
-        _ => "Internal Server Error",
-    }
+    let status = StatusCode::from_u16(status).ok();
+    let reason = status.and_then(|status| status.canonical_reason());
+    reason.unwrap_or("Internal Server Error")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::request;
+    use crate::http::testing::ask;
 
     fn asked(lines: &str) -> Request {
-        let head = format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}\r\n");
-        let parsed = request::parse(head.as_bytes()).expect("well formed");
-        parsed.expect("whole").0
+        let told = ask(format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}\r\n").as_bytes());
+        told.requests.into_iter().next().expect("well formed")
     }
 
-    fn answered(lines: &str) -> String {
+    fn answered(lines: &str) -> hyper::Response<Bytes> {
         let body = Payload::Static(b"{\"a\":1}");
         let response = Response::new(200, "application/json", body);
-        let written = response.written(Some(&asked(lines)));
-        String::from_utf8(written).expect("text")
+        response.written(Some(&asked(lines)))
     }
 
     #[test]
     fn what_is_known_is_not_sent_again() {
         let first = answered("");
-        assert!(first.ends_with("\r\n\r\n{\"a\":1}"), "{first}");
-        let tag = first.split("ETag: ").nth(1).expect("a tag");
-        let tag = tag.split("\r\n").next().expect("a line");
+        assert_eq!(&first.body()[..], b"{\"a\":1}");
+        let tag = first.headers()["etag"].to_str().expect("text");
         let again = answered(&format!("If-None-Match: \"x\", {tag}\r\n"));
-        assert!(again.starts_with("HTTP/1.1 304 "), "{again}");
-        assert!(again.ends_with("\r\n\r\n"), "{again}");
+        assert_eq!((again.status().as_u16(), again.body().len()), (304, 0));
     }
 
     #[test]
@@ -274,10 +271,10 @@ mod tests {
         let body = Payload::Shared(vec![b'x'; 5000].into());
         let sent = |lines: &str| {
             let response = Response::new(200, "text/plain", body.clone());
-            response.written(Some(&asked(lines))).len()
+            response.written(Some(&asked(lines))).body().len()
         };
-        assert!(sent("") > 5000);
-        assert!(sent("Accept-Encoding: gzip;q=0\r\n") > 5000);
-        assert!(sent("Accept-Encoding: br, gzip\r\n") < 1500);
+        assert_eq!(sent(""), 5000);
+        assert_eq!(sent("Accept-Encoding: gzip;q=0\r\n"), 5000);
+        assert!(sent("Accept-Encoding: br, gzip\r\n") < 1000);
     }
 }

@@ -6,7 +6,7 @@ use sexton_model::fact::show::{Draw, MS, Series, Show};
 use sexton_model::fact::{self, Fact, Measure, exit, klog, memcg, nic, sexton, unit};
 
 /// How a lane is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LaneKind {
     Heat,
@@ -24,7 +24,7 @@ impl From<Draw> for LaneKind {
 }
 
 /// What its values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LaneUnit {
     Ratio,

@@ -38,6 +38,7 @@ const SHORTEST_CENSUS: Duration = Duration::from_secs(5);
 
 /// Watches, or opens a recording; judges; writes the judgement.
 pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
+    args.btf.apply()?;
     // Before the watch: a mistake in it should not cost half a minute.
     let policy = policy::read(args.policy.as_deref())?.rules;
     let judged = match &args.from {

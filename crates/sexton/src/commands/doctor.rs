@@ -12,6 +12,7 @@ use crate::exit::Exit;
 
 /// Examines every sensor and writes what it sees.
 pub fn run(args: &DoctorArgs) -> Result<Exit> {
+    args.btf.apply()?;
     let host = Host::live()?;
     let checkup = Checkup {
         kernel: machine::kernel_release(&host)?,

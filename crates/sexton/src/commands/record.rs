@@ -24,6 +24,7 @@ const SHORTEST_BEAT: Duration = Duration::from_millis(10);
 
 /// Records until the time is up or a signal comes.
 pub fn run(args: &RecordArgs) -> Result<Exit> {
+    args.btf.apply()?;
     sexton_host::own::keep_memory_small();
     let members = members(args)?;
     stacks::set_rate(args.hz);

@@ -18,7 +18,7 @@ use sexton_web::{Imported, Options, Server};
 use super::profile;
 use crate::cli::ServeArgs;
 use crate::exit::Exit;
-use crate::{judge, signals};
+use crate::{judge, policy, signals};
 
 /// How often signals are looked for; a recording takes what came meanwhile.
 const BEAT: Duration = Duration::from_millis(250);
@@ -29,12 +29,13 @@ const MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
 /// Serves until a signal comes.
 pub fn run(args: &ServeArgs) -> Result<Exit> {
     let token = token(args)?;
+    let policy = policy::read(args.policy.as_deref())?.rules;
     let stop = signals::asked_to_stop_or_made_to()?;
     match &args.bundle {
         Some(bundle) => {
             let name = bundle.file_name().unwrap_or(bundle.as_os_str());
             let name = sexton_model::text::escape(name.as_encoded_bytes());
-            let server = Server::start(options(args, token), bundle, &name)?;
+            let server = Server::start(options(args, token, policy), bundle, &name)?;
             serve(server, || {
                 while !stop.load(Ordering::Relaxed) {
                     thread::sleep(BEAT);
@@ -42,13 +43,13 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
                 Ok(())
             })?;
         }
-        None => record_and_serve(args, token, &stop)?,
+        None => record_and_serve(args, options(args, token, policy), &stop)?,
     }
     Ok(Exit::NothingFound)
 }
 
 /// Records this node into a folder that is gone afterwards, and shows it meanwhile.
-fn record_and_serve(args: &ServeArgs, token: Option<String>, stop: &AtomicBool) -> Result<()> {
+fn record_and_serve(args: &ServeArgs, options: Options, stop: &AtomicBool) -> Result<()> {
     let temporary = tempfile::Builder::new()
         .prefix("sexton-live-")
         .tempdir()
@@ -58,7 +59,7 @@ fn record_and_serve(args: &ServeArgs, token: Option<String>, stop: &AtomicBool) 
     let members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
     let limits = Limits::ring(args.max_size, MAX_AGE);
     let mut recorder = Recorder::start(&host, &members, &folder, limits)?;
-    let server = Server::start(options(args, token), &folder, "this node")?;
+    let server = Server::start(options, &folder, "this node")?;
     serve(server, || {
         while !stop.load(Ordering::Relaxed) {
             recorder.step(BEAT)?;
@@ -80,7 +81,7 @@ fn serve(server: Server, until: impl FnOnce() -> Result<()>) -> Result<()> {
     let mut out = io::stdout().lock();
     let _ = out.write_all(told.as_bytes()).and_then(|()| out.flush());
     drop(out);
-    let stopper = server.stopper()?;
+    let stopper = server.stopper();
     let answers = thread::Builder::new()
         .name("listens".into())
         .spawn(move || server.run())
@@ -91,14 +92,14 @@ fn serve(server: Server, until: impl FnOnce() -> Result<()>) -> Result<()> {
     done
 }
 
-fn options(args: &ServeArgs, token: Option<String>) -> Options {
+fn options(args: &ServeArgs, token: Option<String>, policy: Policy) -> Options {
     Options {
         listen: args.listen,
         token,
         max_upload_bytes: args.max_upload,
         version: env!("SEXTON_VERSION"),
-        judge: Box::new(|bundle| {
-            judge::bundle(bundle, &Policy::default()).map_err(|error| format!("{error:#}"))
+        judge: Box::new(move |bundle| {
+            judge::bundle(bundle, &policy).map_err(|error| format!("{error:#}"))
         }),
         import: Box::new(import),
     }

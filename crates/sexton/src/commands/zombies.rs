@@ -13,11 +13,13 @@ use crate::exit::Exit;
 
 /// Takes the census and writes it.
 pub fn run(args: &ZombiesArgs) -> Result<Exit> {
+    args.btf.apply()?;
     let host = Host::live()?;
     let census = match census(
         &host,
         CensusOptions {
             all_pages: args.all_pages,
+            owners: true,
         },
     ) {
         Ok(census) => census,
@@ -51,7 +53,7 @@ fn exit(census: &Census) -> Exit {
     let found =
         census.counts.dying.is_some_and(|n| n > 0) || census.counts.leaked.is_some_and(|n| n > 0);
     match (census.method, found) {
-        (Method::CgroupStat | Method::ProcCgroups, _) => Exit::Blind,
+        (Method::CgroupStat | Method::PageOwnership | Method::ProcCgroups, _) => Exit::Blind,
         (Method::BpfWalk, true) => Exit::Found,
         (Method::BpfWalk, false) if census.gaps.is_empty() => Exit::NothingFound,
         (Method::BpfWalk, false) => Exit::Blind,

@@ -31,9 +31,18 @@ pub(crate) struct Machine {
     /// BPF programs and other code that the kernel made: start, end and name.
     made: BTreeMap<u64, (u64, String)>,
     build_ids: AHashMap<String, Arc<[u8]>>,
+    /// Numbers of files: a path may have held several.
+    files: AHashMap<(NameId, Identity), u32>,
     /// A symbol of the kernel and where it was when this was recorded.
     kernel_start: Option<(&'static str, u64)>,
     last_stamp: u32,
+}
+
+/// What a mapping says of its file's contents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+struct Identity {
+    build_id: Option<Arc<[u8]>>,
+    inode: Option<u64>,
 }
 
 impl Machine {
@@ -163,7 +172,7 @@ impl Machine {
     ) -> Option<()> {
         let (pid, _) = (record.u32()?, record.u32()?);
         let place = (record.u64()?, record.u64()?, record.u64()?);
-        self.add_map(tables, misc, pid, place, None, record.text());
+        self.add_map(tables, misc, pid, place, Identity::default(), record.text());
         Some(())
     }
 
@@ -179,12 +188,32 @@ impl Machine {
         let identity = record.bytes(24)?;
         let protection = record.u32()?;
         record.u32()?;
-        let len = usize::from(identity[0]).min(20);
-        let build_id = (misc & HAS_BUILD_ID != 0).then(|| &identity[4..4 + len]);
+        let identity = if misc & HAS_BUILD_ID != 0 {
+            let len = usize::from(identity[0]).min(20);
+            Identity {
+                build_id: Some(identity[4..4 + len].into()),
+                inode: None,
+            }
+        } else {
+            // Two numbers of the device come first.
+            let inode = Fields(&identity[8..]).u64().filter(|inode| *inode != 0);
+            Identity {
+                build_id: None,
+                inode,
+            }
+        };
         if protection & EXEC != 0 || misc & CPU_MODE == KERNEL_MODE {
-            self.add_map(tables, misc, pid, place, build_id, record.text());
+            self.add_map(tables, misc, pid, place, identity, record.text());
         }
         Some(())
+    }
+
+    fn file(&mut self, module: NameId, identity: Identity) -> u32 {
+        let next = self.files.len() as u32;
+        if self.files.len() >= MAX_KNOWN {
+            return next;
+        }
+        *self.files.entry((module, identity)).or_insert(next)
     }
 
     fn add_map(
@@ -193,7 +222,7 @@ impl Machine {
         misc: u16,
         pid: u32,
         (start, len, offset): (u64, u64, u64),
-        build_id: Option<&[u8]>,
+        mut identity: Identity,
         file: &[u8],
     ) {
         let file = escape(file);
@@ -214,12 +243,16 @@ impl Machine {
         }
         let build_id_name = if is_kernel { &name } else { &file };
         let known = || self.build_ids.get(build_id_name).cloned();
+        identity.build_id = identity.build_id.or_else(known);
+        let module = tables.name(&name);
         let map = Map {
             start,
             end: start.saturating_add(len),
             offset,
-            module: tables.name(&name),
-            build_id: build_id.map(Arc::from).or_else(known),
+            module,
+            build_id: identity.build_id.clone(),
+            inode: identity.inode,
+            file: self.file(module, identity),
             is_jit,
         };
         self.last_stamp = self.last_stamp.wrapping_add(1);

@@ -15,6 +15,9 @@ pub(super) struct Map {
     pub(super) offset: u64,
     pub(super) module: NameId,
     pub(super) build_id: Option<Arc<[u8]>>,
+    pub(super) inode: Option<u64>,
+    /// Tells one content of a path from another.
+    pub(super) file: u32,
     /// Code made at run time: addresses are absolute.
     pub(super) is_jit: bool,
 }
@@ -79,6 +82,8 @@ mod tests {
             offset: 0,
             module: NameId(module),
             build_id: None,
+            inode: None,
+            file: module,
             is_jit: false,
         }
     }

@@ -33,7 +33,7 @@ const CONTEXT_MAX: u64 = (-4095i64).cast_unsigned();
 pub(super) struct Stacks {
     kernel_frames: AHashMap<u64, FrameId>,
     /// By file and offset; those of code made at run time also by process.
-    user_frames: AHashMap<(NameId, u64, u32), FrameId>,
+    user_frames: AHashMap<(u32, u64, u32), FrameId>,
     near: Vec<Near>,
     chains: Chains,
     /// Those of the callers of a sample, outermost first.
@@ -195,7 +195,7 @@ impl Stacks {
         } else {
             (address - map.start).wrapping_add(map.offset)
         };
-        let key = (map.module, offset, if map.is_jit { pid } else { 0 });
+        let key = (map.file, offset, if map.is_jit { pid } else { 0 });
         if let Some(&frame) = self.user_frames.get(&key) {
             return (frame, !map.is_jit);
         }
@@ -212,6 +212,7 @@ impl Stacks {
             pid,
             module: from.tables.tables().name(map.module),
             build_id: map.build_id.as_deref(),
+            inode: map.inode,
             address: offset,
             is_kernel: false,
             is_jit: map.is_jit,
@@ -275,6 +276,7 @@ impl Stacks {
             pid: 0,
             module: module.map_or("", |name| from.tables.tables().name(name)),
             build_id: map.and_then(|map| map.build_id.as_deref()),
+            inode: None,
             address: address.wrapping_add(slide),
             is_kernel: true,
             is_jit: false,

@@ -20,7 +20,7 @@ const DRAWN: [&str; 4] = [
 const SAMPLED_EVERY_NS: u64 = 1_000_000_000;
 
 /// What is drawn on the picture.
-pub(super) fn events(state: &State, window: Window) -> Vec<serde_json::Value> {
+pub(super) fn events(state: &State, window: Window) -> Vec<EventView<'static>> {
     let mut found: Vec<&Happening> = Vec::new();
     let lanes = state.index.lanes();
     for lane in lanes
@@ -34,8 +34,8 @@ pub(super) fn events(state: &State, window: Window) -> Vec<serde_json::Value> {
     }
     found.sort_by_key(|event| event.at_ns);
     let views = found.into_iter().take(MAX_EVENTS);
-    let views = views.map(|event| serde_json::to_value(EventView::of(state.clock, event)));
-    views.filter_map(Result::ok).collect()
+    let views = views.map(|event| EventView::of(state.clock, event).into_owned());
+    views.collect()
 }
 
 /// When stacks were not sampled.

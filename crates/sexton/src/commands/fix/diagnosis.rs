@@ -1,4 +1,4 @@
-//! What a diagnosis in JSON asks to be fixed.
+//! What a diagnosis asks to be fixed: one that was just made, or one in a file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use sexton_model::fix;
+use sexton_model::{diagnosis, finding, fix};
 
 /// A diagnosis that is larger was not written by us.
 const MOST_BYTES: u64 = 64 << 20;
@@ -19,7 +19,6 @@ const SCHEMA: &str = "sexton.diagnosis/1";
 /// The part of a diagnosis that a fix needs.
 #[derive(Debug, Deserialize)]
 pub struct Diagnosis {
-    schema: String,
     /// What was found.
     pub findings: Vec<Finding>,
 }
@@ -71,12 +70,18 @@ impl Diagnosis {
     }
 
     /// Reads the text of one.
-    pub fn parse(text: &[u8]) -> Result<Self> {
-        let diagnosis: Self = serde_json::from_slice(text)?;
-        if diagnosis.schema != SCHEMA {
-            bail!("its schema is {:?}, not {SCHEMA}", diagnosis.schema);
+    fn parse(text: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct File {
+            schema: String,
+            #[serde(flatten)]
+            diagnosis: Diagnosis,
         }
-        Ok(diagnosis)
+        let file: File = serde_json::from_slice(text)?;
+        if file.schema != SCHEMA {
+            bail!("its schema is {:?}, not {SCHEMA}", file.schema);
+        }
+        Ok(file.diagnosis)
     }
 
     /// Units that cause something, by themselves or through what they start; each once.
@@ -109,6 +114,31 @@ impl Diagnosis {
             .iter()
             .filter(|finding| !matches!(finding.code.as_str(), "MCG001" | "MCG003"));
         others.flat_map(|finding| &finding.remedies)
+    }
+}
+
+impl From<&diagnosis::Diagnosis> for Diagnosis {
+    fn from(diagnosis: &diagnosis::Diagnosis) -> Self {
+        Self {
+            findings: diagnosis.findings.iter().map(Finding::from).collect(),
+        }
+    }
+}
+
+impl From<&finding::Finding> for Finding {
+    fn from(finding: &finding::Finding) -> Self {
+        let remedies = finding.remedies.iter().map(|remedy| Remedy {
+            text: remedy.text.clone(),
+            command: remedy.command.clone(),
+        });
+        Self {
+            code: finding.code.to_owned(),
+            subject: Subject {
+                kind: finding.subject.kind.name().to_owned(),
+                name: finding.subject.name.to_string(),
+            },
+            remedies: remedies.collect(),
+        }
     }
 }
 

@@ -82,9 +82,7 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
 /// Watches the node as `sexton diagnose` does.
 fn judge_now(policy: &Policy) -> Result<Diagnosis> {
     let judged = diagnose::watch_and_judge(WATCH, &[], None, policy)?;
-    let mut text = Vec::new();
-    sexton_report::diagnosis::json(&mut text, &judged)?;
-    Diagnosis::parse(&text)
+    Ok(Diagnosis::from(&judged.diagnosis))
 }
 
 fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> Result<()> {

@@ -5,6 +5,9 @@ use crate::command::{sexton, stdout};
 
 const BUNDLE: &str = "6.18-debian12/churn-shell-loop";
 
+/// So that what is found there otherwise is not.
+const POLICY: &str = "[rules.MCG001]\ngrowing_floor = 500\n";
+
 #[test]
 fn the_judgement_is_that_of_diagnose_and_has_times() {
     let server = Server::over(&fixture(BUNDLE));
@@ -33,6 +36,46 @@ fn the_judgement_is_that_of_diagnose_and_has_times() {
         times["links"].as_array().unwrap().len(),
         said["links"].as_array().unwrap().len()
     );
+}
+
+/// As `diagnose --policy` judges, and what is dropped on the page as well.
+#[test]
+fn a_policy_is_judged_by() {
+    let folder = sexton_testkit::TempTree::new().file("fleet.toml", POLICY);
+    let policy = folder.path().join("fleet.toml");
+    let policy = policy.to_str().unwrap();
+    let bundle = fixture(BUNDLE);
+    let path = bundle.to_str().unwrap();
+    let said = sexton(&["diagnose", "--json", "--policy", policy, "--from", path]);
+    let said: serde_json::Value = serde_json::from_str(&stdout(&said)).unwrap();
+    let plain = sexton(&["diagnose", "--json", "--from", path]);
+    let plain: serde_json::Value = serde_json::from_str(&stdout(&plain)).unwrap();
+    assert_ne!(said["findings"], plain["findings"], "the policy changes it");
+    let server = Server::with(&bundle, &["--policy", policy]);
+    let packed = folder.path().join("node.tar.zst");
+    sexton_store::pack(&bundle, &packed).unwrap();
+    let packed = std::fs::read(&packed).unwrap();
+    let dropped = server.post("/api/v1/sources", &packed).json();
+    for id in ["main", dropped["id"].as_str().unwrap()] {
+        let path = format!("/api/v1/sources/{id}/diagnosis");
+        assert_eq!(server.get(&path).json()["findings"], said["findings"]);
+    }
+    let wrong = folder.path().join("none.toml");
+    let refused = sexton(&["serve", path, "--policy", wrong.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+/// Answers are worked out by threads that the recorder's go before.
+#[test]
+fn what_answers_is_nice() {
+    let server = Server::over(&fixture(BUNDLE));
+    server.wait_until_read();
+    let threads = server.threads();
+    for name in ["listens", "answers"] {
+        let found = threads.iter().find(|(known, _)| known == name);
+        let (_, nice) = found.unwrap_or_else(|| panic!("{name}: {threads:?}"));
+        assert!(*nice >= 10, "{threads:?}");
+    }
 }
 
 #[test]

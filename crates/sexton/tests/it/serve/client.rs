@@ -156,6 +156,21 @@ impl Server {
         }
     }
 
+    /// Its threads, each with how nice it is.
+    pub fn threads(&self) -> Vec<(String, i64)> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let stats = std::fs::read_dir(tasks).expect("it runs").flatten();
+        let stats = stats.filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+        let read = stats.map(|stat| {
+            let (name, rest) = stat.split_once(") ").expect("a name in brackets");
+            let name = name.split_once('(').expect("as above").1.to_owned();
+            // proc_pid_stat(5): the 19th field, the 17th after the name.
+            let nice = rest.split(' ').nth(16).expect("many fields");
+            (name, nice.parse().expect("a number"))
+        });
+        read.collect()
+    }
+
     /// Whether it still answers.
     pub fn is_well(&self) -> bool {
         self.get("/api/v1/sources").status == 200

@@ -278,7 +278,7 @@ fn more_clients_than_fit_are_turned_away_and_come_back() {
         let answer = server.get("/openapi.json");
         turned_away += u32::from(answer.status == 503);
     }
-    assert!(turned_away > 0, "128 are held");
+    assert!(turned_away > 10, "128 are held: {turned_away}");
     drop(held);
     let came_back = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(20));

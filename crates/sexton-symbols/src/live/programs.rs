@@ -10,9 +10,10 @@ use sexton_model::moment::Moment;
 use sexton_model::stack::CodeKind;
 use sexton_model::text::escape;
 
-use super::files::{Code, Files};
-use super::perf_map::PerfMap;
-use super::place::Place;
+use super::Place;
+use super::files::{Build, Files};
+use super::made::Made;
+use crate::vdso::{self, Vdso};
 
 /// Processes that are known; beyond that those not seen lately are forgotten.
 const MAX_PROGRAMS: usize = 512;
@@ -26,10 +27,12 @@ const MAX_MAPPINGS: usize = 8192;
 
 /// What the code of processes is called.
 #[derive(Debug)]
-pub(super) struct Programs {
+pub struct Programs {
     by_pid: HashMap<u32, Program>,
     files: Files,
     modules: HashMap<Vec<u8>, Arc<str>>,
+    /// Not asked for yet; asked for and not there; there.
+    vdso: Option<Option<Vdso>>,
     gone: Arc<str>,
     no_file: Arc<str>,
 }
@@ -42,8 +45,8 @@ struct Program {
     mappings: Vec<Mapped>,
     read_at: Moment,
     seen_at: Moment,
-    perf_map: Option<PerfMap>,
-    perf_map_at: Option<Moment>,
+    made: Option<Made>,
+    made_at: Option<Moment>,
 }
 
 #[derive(Debug)]
@@ -51,23 +54,26 @@ struct Mapped {
     mapping: Mapping,
     module: Arc<str>,
     /// Not asked for yet; asked for and not there; there.
-    code: Option<Option<Arc<Code>>>,
+    code: Option<Option<Arc<Build>>>,
 }
 
-impl Programs {
-    pub(super) fn new() -> Self {
+impl Default for Programs {
+    fn default() -> Self {
         Self {
             by_pid: HashMap::new(),
             files: Files::default(),
             modules: HashMap::new(),
+            vdso: None,
             gone: "[exited]".into(),
             no_file: "[anon]".into(),
         }
     }
+}
 
+impl Programs {
     /// Places of a process's addresses, innermost first. A process that ended before we
     /// could look leaves one place that says so.
-    pub(super) fn places(
+    pub fn places(
         &mut self,
         host: &Host,
         (pid, mm): (u32, u64),
@@ -93,7 +99,7 @@ impl Programs {
     }
 
     /// Sees to it that the mappings of a process are known, if it is still there.
-    pub(super) fn know(&mut self, host: &Host, (pid, mm): (u32, u64), now: Moment) {
+    pub fn know(&mut self, host: &Host, (pid, mm): (u32, u64), now: Moment) {
         if let Some(program) = self.by_pid.get_mut(&pid)
             && program.mm == mm
         {
@@ -109,8 +115,8 @@ impl Programs {
             mappings: self.mappings(host, pid).unwrap_or_default(),
             read_at: now,
             seen_at: now,
-            perf_map: None,
-            perf_map_at: None,
+            made: None,
+            made_at: None,
         };
         self.by_pid.insert(pid, program);
     }
@@ -168,12 +174,7 @@ impl Programs {
     }
 
     fn place(&mut self, host: &Host, pid: u32, address: u64, now: Moment) -> Place {
-        let unknown = |module: &Arc<str>, address| Place {
-            kind: CodeKind::User,
-            symbol: None,
-            module: Some(Arc::clone(module)),
-            address,
-        };
+        let unknown = |module: &Arc<str>| named(module, None, 0);
         let is_missing = |program: &Program| program.find(address).is_none();
         let old = |program: &Program| now.since(program.read_at) >= READ_AGAIN;
         if let Some(program) = self.by_pid.get(&pid)
@@ -183,34 +184,48 @@ impl Programs {
             self.read_again(host, pid, now);
         }
         let Some(program) = self.by_pid.get_mut(&pid) else {
-            return unknown(&self.gone, 0);
+            return unknown(&self.gone);
         };
         if program.mappings.is_empty() {
-            return unknown(&self.gone, 0);
+            return unknown(&self.gone);
         }
         let Some(i) = program.find(address) else {
-            return unknown(&self.no_file, 0);
+            return unknown(&self.no_file);
         };
-        if !program.mappings[i].mapping.has_file() {
-            return program.place_made(host, (pid, i), address, now);
-        }
         let mapped = &mut program.mappings[i];
         let offset = address - mapped.mapping.start + mapped.mapping.offset;
+        if mapped.mapping.path == vdso::NAME.as_bytes() {
+            let vdso = self.vdso.get_or_insert_with(|| Vdso::read(host));
+            let size = mapped.mapping.end - mapped.mapping.start;
+            let vdso = vdso.as_ref().filter(|vdso| vdso.size() == size);
+            let found = vdso.and_then(|vdso| vdso.find(offset));
+            return named(&mapped.module, found, offset);
+        }
+        if !mapped.mapping.has_file() {
+            return program.place_made(host, (pid, i), address, now);
+        }
         let files = &mut self.files;
         let code = mapped
             .code
             .get_or_insert_with(|| files.code(host, (pid, &mapped.mapping), now));
-        let found = code.as_ref().and_then(|code| {
-            let found = code.find(offset)?;
-            Some((found, code.name(host, (pid, &mapped.mapping), found)?))
-        });
-        match found {
-            Some((found, name)) => Place {
-                symbol: Some(name),
-                ..unknown(&mapped.module, found.offset)
-            },
-            None => unknown(&mapped.module, offset),
-        }
+        let found = code
+            .as_ref()
+            .and_then(|code| code.function(host, (pid, &mapped.mapping), offset));
+        named(&mapped.module, found, offset)
+    }
+}
+
+/// A place in a function that begins at an offset, or just at an offset of its own.
+fn named(module: &Arc<str>, found: Option<(u64, Arc<str>)>, offset: u64) -> Place {
+    let (address, symbol) = match found {
+        Some((start, name)) => (start, Some(name)),
+        None => (offset, None),
+    };
+    Place {
+        kind: CodeKind::User,
+        symbol,
+        module: Some(Arc::clone(module)),
+        address,
     }
 }
 
@@ -231,30 +246,19 @@ impl Program {
         address: u64,
         now: Moment,
     ) -> Place {
-        let find = |map: &Option<PerfMap>| {
-            let (start, name) = map.as_ref()?.find(address)?;
-            Some((start, Arc::clone(name)))
-        };
-        let mut found = find(&self.perf_map);
+        let find = |made: &Option<Made>| made.as_ref()?.find(address);
+        let mut found = find(&self.made);
         let is_old = self
-            .perf_map_at
+            .made_at
             .is_none_or(|read| now.since(read) >= READ_AGAIN);
         if found.is_none() && is_old {
-            self.perf_map_at = Some(now);
-            if let Some(new) = PerfMap::read(host, pid, self.perf_map.as_ref()) {
-                self.perf_map = Some(new);
+            self.made_at = Some(now);
+            if let Some(new) = Made::read(host, pid, self.made.as_ref()) {
+                self.made = Some(new);
             }
-            found = find(&self.perf_map);
+            found = find(&self.made);
         }
-        let (address, symbol) = match found {
-            Some((start, name)) => (start, Some(name)),
-            None => (self.mappings[i].mapping.start, None),
-        };
-        Place {
-            kind: CodeKind::User,
-            symbol,
-            module: Some(Arc::clone(&self.mappings[i].module)),
-            address,
-        }
+        let mapped = &self.mappings[i];
+        named(&mapped.module, found, mapped.mapping.start)
     }
 }

@@ -1,0 +1,317 @@
+//! Reads records as the kernel writes them (include/uapi/linux/perf_event.h).
+
+const COMM: u32 = 3;
+const LOST: u32 = 2;
+const EXIT: u32 = 4;
+const THROTTLE: u32 = 5;
+const UNTHROTTLE: u32 = 6;
+const FORK: u32 = 7;
+const SAMPLE: u32 = 9;
+
+const MISC_COMM_EXEC: u16 = 1 << 13;
+
+/// From here on an address of a call chain says what the next ones belong to.
+const CONTEXT_MAX: u64 = -4095_i64 as u64;
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+const CONTEXT_USER: u64 = -512_i64 as u64;
+
+/// Task, time and core: at the front of a sample, at the end of everything else.
+const STAMP_BYTES: usize = 24;
+
+/// What begins every record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Header {
+    kind: u32,
+    misc: u16,
+    pub(super) len: u16,
+}
+
+impl Header {
+    pub(super) const BYTES: usize = 8;
+
+    pub(super) fn read(bytes: [u8; Self::BYTES]) -> Self {
+        let [k0, k1, k2, k3, m0, m1, l0, l1] = bytes;
+        Self {
+            kind: u32::from_ne_bytes([k0, k1, k2, k3]),
+            misc: u16::from_ne_bytes([m0, m1]),
+            len: u16::from_ne_bytes([l0, l1]),
+        }
+    }
+
+    pub(super) fn is_lost(self) -> bool {
+        self.kind == LOST
+    }
+
+    pub(super) fn is_throttle(self) -> bool {
+        self.kind == THROTTLE
+    }
+}
+
+/// Something that a core told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// When, in nanoseconds since boot, time asleep included.
+    pub at_ns: u64,
+    /// The core.
+    pub cpu: u32,
+    /// What it told.
+    pub what: What,
+}
+
+/// What a core told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A sample, or a hit of a tracepoint.
+    Sample(Sample),
+    /// A thread took a name.
+    Named {
+        /// Its process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+        /// The name.
+        comm: Vec<u8>,
+        /// Because it executed another program.
+        by_exec: bool,
+    },
+    /// A task started.
+    Forked {
+        /// Its process.
+        pid: u32,
+        /// The task.
+        tid: u32,
+        /// The process that started it.
+        parent: u32,
+        /// The task that started it.
+        parent_tid: u32,
+    },
+    /// A task exited.
+    Exited {
+        /// The task.
+        tid: u32,
+    },
+}
+
+/// A sample of a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// The process; all bits set while it exits.
+    pub pid: u32,
+    /// The thread; 0 when the core was idle.
+    pub tid: u32,
+    /// Addresses in the kernel, innermost first.
+    pub kernel: Vec<u64>,
+    /// Addresses in the program, innermost first.
+    pub user: Vec<u64>,
+    /// The fields of a tracepoint, as its format describes them.
+    pub fields: Vec<u8>,
+}
+
+/// Bytes that are no record of their kind.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// Reads a record of which `body` follows the header; `None` for kinds that say nothing we keep.
+pub(super) fn read(
+    header: Header,
+    body: &[u8],
+    has_stacks: bool,
+) -> Result<Option<Record>, Malformed> {
+    match header.kind {
+        SAMPLE => read_sample(body, has_stacks).map(Some).ok_or(Malformed),
+        COMM | FORK | EXIT => read_task(header, body).map(Some).ok_or(Malformed),
+        THROTTLE | UNTHROTTLE => Ok(None),
+        // Newer kernels have more kinds; none is told unasked.
+        _ => Ok(None),
+    }
+}
+
+fn read_sample(body: &[u8], has_stacks: bool) -> Option<Record> {
+    let mut sample = Sample {
+        pid: u32_at(body, 0)?,
+        tid: u32_at(body, 4)?,
+        ..Sample::default()
+    };
+    let (at_ns, cpu) = (u64_at(body, 8)?, u32_at(body, 16)?);
+    let rest = body.get(STAMP_BYTES..)?;
+    if has_stacks {
+        read_chain(rest, &mut sample)?;
+    } else {
+        let len = u32_at(rest, 0)? as usize;
+        sample.fields = rest.get(4..)?.get(..len)?.to_vec();
+    }
+    Some(Record {
+        at_ns,
+        cpu,
+        what: What::Sample(sample),
+    })
+}
+
+fn read_chain(bytes: &[u8], sample: &mut Sample) -> Option<()> {
+    let n = usize::try_from(u64_at(bytes, 0)?).ok()?;
+    let addresses = bytes.get(8..)?.get(..n.checked_mul(8)?)?;
+    // Of guests and hypervisors nothing can be named.
+    let mut context = None;
+    for word in addresses.chunks_exact(8) {
+        let address = u64_at(word, 0)?;
+        match (address, context) {
+            (CONTEXT_MAX.., _) => context = Some(address),
+            (_, Some(CONTEXT_KERNEL)) => sample.kernel.push(address),
+            (_, Some(CONTEXT_USER)) => sample.user.push(address),
+            _ => {}
+        }
+    }
+    Some(())
+}
+
+fn read_task(header: Header, body: &[u8]) -> Option<Record> {
+    let stamp = body.get(body.len().checked_sub(STAMP_BYTES)?..)?;
+    let content = &body[..body.len() - STAMP_BYTES];
+    let what = if header.kind == COMM {
+        let comm = content.get(8..)?.split(|&b| b == 0).next()?;
+        What::Named {
+            pid: u32_at(content, 0)?,
+            tid: u32_at(content, 4)?,
+            comm: comm.to_vec(),
+            by_exec: header.misc & MISC_COMM_EXEC != 0,
+        }
+    } else {
+        let (pid, parent) = (u32_at(content, 0)?, u32_at(content, 4)?);
+        let (tid, parent_tid) = (u32_at(content, 8)?, u32_at(content, 12)?);
+        match header.kind {
+            EXIT => What::Exited { tid },
+            _ => What::Forked {
+                pid,
+                tid,
+                parent,
+                parent_tid,
+            },
+        }
+    };
+    Some(Record {
+        at_ns: u64_at(stamp, 8)?,
+        cpu: u32_at(stamp, 16)?,
+        what,
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_ne_bytes(*word))
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let word = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header(kind: u32, misc: u16) -> Header {
+        let len = 0;
+        Header { kind, misc, len }
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// Two numbers as the kernel puts them next to each other.
+    fn pair(low: u32, high: u32) -> u64 {
+        let [a, b] = [low.to_ne_bytes(), high.to_ne_bytes()];
+        u64::from_ne_bytes([a, b].concat().try_into().expect("eight bytes"))
+    }
+
+    fn check(kind: u32, misc: u16, body: &[u8], has_stacks: bool, what: What) {
+        let expected = Record {
+            at_ns: 77,
+            cpu: 3,
+            what,
+        };
+        assert_eq!(
+            read(header(kind, misc), body, has_stacks),
+            Ok(Some(expected))
+        );
+        for n in 0..body.len() {
+            let cut = read(header(kind, misc), &body[..n], has_stacks);
+            assert_ne!(cut.as_ref().map(Option::is_some), Ok(true), "{n} bytes");
+        }
+    }
+
+    #[test]
+    fn a_sample_has_a_stack_in_the_kernel_and_one_in_the_program() {
+        let guest = -2048_i64 as u64;
+        let chain = [CONTEXT_KERNEL, 10, 11, CONTEXT_USER, 20, guest, 30];
+        let mut body = vec![pair(5, 6), 77, 3, chain.len() as u64];
+        body.extend(chain);
+        let sample = Sample {
+            pid: 5,
+            tid: 6,
+            kernel: vec![10, 11],
+            user: vec![20],
+            fields: Vec::new(),
+        };
+        check(SAMPLE, 0, &words(&body), true, What::Sample(sample));
+    }
+
+    #[test]
+    fn a_tracepoint_has_fields() {
+        let mut body = words(&[pair(5, 6), 77, 3]);
+        body.extend(3_u32.to_ne_bytes());
+        body.extend(b"abc");
+        let sample = Sample {
+            pid: 5,
+            tid: 6,
+            fields: b"abc".to_vec(),
+            ..Sample::default()
+        };
+        check(SAMPLE, 0, &body, false, What::Sample(sample));
+    }
+
+    #[test]
+    fn tasks_start_take_names_and_exit() {
+        let stamp = [pair(8, 9), 77, 3];
+        let body = |content: &[u64]| words(&[content, &stamp[..]].concat());
+        let comm = u64::from_ne_bytes(*b"run\0junk");
+        let named = What::Named {
+            pid: 5,
+            tid: 6,
+            comm: b"run".to_vec(),
+            by_exec: true,
+        };
+        let of = |kind, misc, body: &[u8]| read(header(kind, misc), body, true);
+        let told = of(COMM, MISC_COMM_EXEC, &body(&[pair(5, 6), comm]));
+        assert_eq!(told.map(|told| told.map(|told| told.what)), Ok(Some(named)));
+        let forked = What::Forked {
+            pid: 5,
+            tid: 6,
+            parent: 1,
+            parent_tid: 2,
+        };
+        let content = [pair(5, 1), pair(6, 2), 70];
+        let told = of(FORK, 0, &body(&content));
+        assert_eq!(
+            told.map(|told| told.map(|told| told.what)),
+            Ok(Some(forked))
+        );
+        let told = of(EXIT, 0, &body(&content));
+        let exited = Ok(Some(What::Exited { tid: 6 }));
+        assert_eq!(told.map(|told| told.map(|told| told.what)), exited);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_record_or_malformed(
+            kind in 0_u32..20,
+            misc: u16,
+            body in proptest::collection::vec(any::<u8>(), 0..200),
+            has_stacks: bool,
+        ) {
+            let _ = read(header(kind, misc), &body, has_stacks);
+        }
+    }
+}
