@@ -15,8 +15,10 @@ use sexton_model::timeline::Timeline;
 
 use crate::evidence::container_runs::{self, ByImage};
 use crate::evidence::creations::Creations;
+use crate::evidence::nameless::Nameless;
 use crate::evidence::nic_troubles::{self, Troubles};
 use crate::evidence::origins::{self, Origin};
+use crate::evidence::own_work::OwnWork;
 use crate::evidence::readers::{self, Sighting};
 use crate::evidence::requesters::{Requested, Requesters};
 use crate::policy::Policy;
@@ -43,6 +45,8 @@ struct Views<'a> {
     requested: OnceCell<Vec<Requested<'a>>>,
     nic_troubles: OnceCell<Troubles<'a>>,
     sightings: OnceCell<Vec<Sighting>>,
+    nameless: OnceCell<Option<Nameless<'a>>>,
+    own_work: OnceCell<OwnWork<'a>>,
 }
 
 impl<'a> Case<'a> {
@@ -84,6 +88,17 @@ impl<'a> Case<'a> {
         self.views
             .sightings
             .get_or_init(|| readers::sightings(self))
+    }
+
+    /// The dying cgroups, where they could be counted and not named.
+    pub(crate) fn nameless(&self) -> Option<&Nameless<'a>> {
+        let nameless = self.views.nameless.get_or_init(|| Nameless::of(self));
+        nameless.as_ref()
+    }
+
+    /// What the recording sexton did itself.
+    pub(crate) fn own_work(&self) -> &OwnWork<'a> {
+        self.views.own_work.get_or_init(|| OwnWork::new(self))
     }
 
     /// Lays out a recording.

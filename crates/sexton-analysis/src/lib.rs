@@ -28,6 +28,7 @@ pub use policy::{Policy, PolicyError};
 pub use rule::{Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
+use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
 use sexton_model::gap::Gap;
 use sexton_model::timeline::Timeline;
 
@@ -61,17 +62,40 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
         explanations,
         forecasts,
         not_judged,
+        step_downs: step_downs(&case),
         gaps: distinct_gaps(&case),
     }
 }
 
-/// Each gap once, however often it was told.
+/// Each gap once, however often it was told. Those of one sensor that differ in numbers alone,
+/// as how long something took, are one.
 fn distinct_gaps(case: &Case<'_>) -> Vec<Gap> {
     let mut gaps: Vec<Gap> = Vec::new();
     for (_, _, gap) in case.gaps() {
-        if !gaps.contains(gap) {
+        let is_told = |known: &Gap| {
+            known.sensor == gap.sensor && without_numbers(&known.text) == without_numbers(&gap.text)
+        };
+        if !gaps.iter().any(is_told) {
             gaps.push((*gap).clone());
         }
     }
     gaps
+}
+
+fn without_numbers(text: &str) -> String {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    text.split(is_number)
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+/// What was seen by lesser means, each once.
+fn step_downs(case: &Case<'_>) -> Vec<StepDown> {
+    let mut steps: Vec<StepDown> = Vec::new();
+    for event in case.events(&SEXTON_STEP_DOWN) {
+        if !steps.contains(event.says) {
+            steps.push(event.says.clone());
+        }
+    }
+    steps
 }

@@ -4,6 +4,8 @@
 //! and cgroup namespaces are all found from the mount table and this process's
 //! own place; nothing is assumed to be at `/sys/fs/cgroup`.
 
+pub mod survey;
+
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};

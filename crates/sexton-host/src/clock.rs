@@ -21,6 +21,11 @@ pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(read_ns(ClockId::ThreadCPUTime))
 }
 
+/// Processor time of all threads of this process so far, the kernel's part included.
+pub fn process_cpu_time() -> Duration {
+    Duration::from_nanos(read_ns(ClockId::ProcessCPUTime))
+}
+
 fn read_ns(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::fact::sexton::StepDown;
 use crate::finding::{Confidence, Evidence, Finding, FindingId};
 use crate::gap::Gap;
 use crate::moment::Moment;
@@ -148,6 +149,8 @@ pub struct Diagnosis {
     pub forecasts: Vec<Forecast>,
     /// Rules that could not judge.
     pub not_judged: Vec<NotJudged>,
+    /// What was seen by lesser means than the best, each once.
+    pub step_downs: Vec<StepDown>,
     /// What could not be seen, each thing once.
     pub gaps: Vec<Gap>,
 }

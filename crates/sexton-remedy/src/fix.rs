@@ -1,5 +1,7 @@
 //! A fix from beginning to end: stop the source, purge what it left, look again.
 
+mod counted;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +13,9 @@ use sexton_model::gap::{Gap, Why};
 
 use crate::consent::Consent;
 use crate::journal::Journal;
-use crate::purge::{ASKED_TO_STOP, Aim, Allowance, Ground, LADDER, Rung, Tools, leftovers};
+use crate::purge::{
+    ASKED_TO_STOP, Aim, Allowance, Ground, LADDER, Rung, Tools, by_parent, leftovers,
+};
 use crate::source::{Container, How, Unit};
 use crate::strain::Strain;
 
@@ -47,6 +51,8 @@ pub enum Source {
     Unit(Unit, How),
     /// A container.
     Container(Container),
+    /// A unit that only stopping would end, and why that waits for a person's word.
+    Withheld(Unit, String),
 }
 
 impl Source {
@@ -54,13 +60,19 @@ impl Source {
         match self {
             Self::Unit(unit, how) => unit.plan(*how),
             Self::Container(container) => container.plan(),
+            Self::Withheld(unit, why) => PlannedStep {
+                withheld: Some(why.clone()),
+                ..unit.plan(How::Mask)
+            },
         }
     }
 
     /// Whether it is still there to be stopped; it may be gone since the plan was made.
     fn still_holds(&self) -> bool {
         match self {
-            Self::Unit(unit, _) => matches!(Unit::look(&unit.name), Ok(Some(_))),
+            Self::Unit(unit, _) | Self::Withheld(unit, _) => {
+                matches!(Unit::look(&unit.name), Ok(Some(_)))
+            }
             Self::Container(container) => {
                 matches!(
                     Container::look(&container.runtime, &container.id),
@@ -77,6 +89,7 @@ impl Source {
         let stopped = match self {
             Self::Unit(unit, how) => unit.stop(*how, consent, journal),
             Self::Container(container) => container.stop(consent, journal),
+            Self::Withheld(_, why) => return StepOutcome::Withheld(why.clone()),
         };
         match stopped {
             Ok(()) => StepOutcome::Done,
@@ -104,7 +117,10 @@ pub struct Fix<'a> {
 impl Fix<'_> {
     /// What would be done. Changes nothing.
     pub fn plan(&mut self) -> Result<Plan, Gap> {
-        let census = self.census()?;
+        let census = match self.look()? {
+            Sight::Named(census) => census,
+            Sight::Counted(dying) => return Ok(self.plan_counted(dying)),
+        };
         let ground = Ground::new(self.host, &census, &self.aim, self.allowance);
         let mut steps: Vec<PlannedStep> = self.sources.iter().map(Source::plan).collect();
         if ground.stock.len() > 0 {
@@ -130,15 +146,17 @@ impl Fix<'_> {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<FixReport, Gap> {
-        let before = self.dying()?;
+        let sight = self.look()?;
+        let is_named = matches!(sight, Sight::Named(_));
         let mut report = FixReport {
-            before: Some(before),
+            before: self.n_dying(&sight),
             ..FixReport::default()
         };
         let is_stopped = self.stop_sources(consent, journal, tell, &mut report);
-        match is_stopped {
-            true => self.purge(consent, journal, stop, tell, &mut report)?,
-            false => report
+        match (is_stopped, is_named) {
+            (true, true) => self.purge(consent, journal, stop, tell, &mut report)?,
+            (true, false) => self.purge_counted(consent, journal, stop, tell, &mut report)?,
+            (false, _) => report
                 .steps
                 .push(withheld("its source could not be stopped")),
         }
@@ -270,25 +288,31 @@ impl Fix<'_> {
         tell: &mut dyn FnMut(&str),
         report: &mut FixReport,
     ) -> Result<(), Gap> {
-        let first = self.dying()?;
+        let sight = self.look()?;
+        let first = self.n_dying(&sight);
         if !stop.load(Ordering::Relaxed) {
             tell("watching whether they still come");
             thread::sleep(WATCH);
         }
-        let census = self.census()?;
-        let ground = Ground::new(self.host, &census, &self.aim, self.allowance);
-        let after = ground.stock.len();
-        report.after = Some(after);
-        report.left = leftovers(self.host, &ground.stock);
-        if after > first {
+        let sight = self.look()?;
+        report.after = self.n_dying(&sight);
+        report.left = match &sight {
+            Sight::Named(census) => {
+                let ground = Ground::new(self.host, census, &self.aim, self.allowance);
+                leftovers(self.host, &ground.stock)
+            }
+            Sight::Counted(dying) => by_parent::left(dying.unwrap_or(0)),
+        };
+        if let (Some(first), Some(after)) = (first, report.after)
+            && after > first
+        {
             report.still_leaking = Some(format!(
                 "{} more came within {} s: what makes them still runs",
                 after - first,
                 WATCH.as_secs()
             ));
         }
-        let before = report.before.unwrap_or(after);
-        report.reboot_advised = after > 0 && after as f64 > before as f64 * REBOOT_SHARE;
+        report.reboot_advised = is_reboot_due(report);
         if stop.load(Ordering::Relaxed) {
             report.steps.push(withheld(ASKED_TO_STOP));
         }
@@ -296,23 +320,60 @@ impl Fix<'_> {
     }
 
     fn dying(&mut self) -> Result<u64, Gap> {
-        let census = self.census()?;
-        Ok(self.aim.dying(&census).len() as u64)
+        let sight = self.look()?;
+        self.n_dying(&sight).ok_or_else(uncounted)
     }
 
-    /// A census that names them: without names nothing can be aimed at.
-    fn census(&mut self) -> Result<Census, Gap> {
-        let census = self.eyes.census()?;
-        match census.method {
-            Method::BpfWalk => Ok(census),
-            _ => Err(Gap::new(
-                "memcg",
-                Why::Unsupported,
-                "dying cgroups can be counted here but not named, so nothing can be aimed at",
-            )
-            .with_remedy("sexton doctor")),
+    fn n_dying(&self, sight: &Sight) -> Option<u64> {
+        match sight {
+            Sight::Named(census) => Some(self.aim.dying(census).len() as u64),
+            Sight::Counted(dying) => *dying,
         }
     }
+
+    /// Looks at them. What is not seen does not keep a source from being stopped.
+    fn look(&mut self) -> Result<Sight, Gap> {
+        match self.eyes.census() {
+            Ok(census) if census.method == Method::BpfWalk => Ok(Sight::Named(Box::new(census))),
+            Ok(census) => Ok(Sight::Counted(census.counts.dying)),
+            Err(_) if !self.sources.is_empty() => Ok(Sight::Counted(None)),
+            Err(gap) => Err(gap),
+        }
+    }
+
+    /// A census that names them.
+    fn census(&mut self) -> Result<Census, Gap> {
+        match self.look()? {
+            Sight::Named(census) => Ok(*census),
+            Sight::Counted(_) => Err(uncounted()),
+        }
+    }
+}
+
+/// How dying cgroups are seen.
+enum Sight {
+    /// Each by its name, with what pins it.
+    Named(Box<Census>),
+    /// By a count of the whole node, if even that.
+    Counted(Option<u64>),
+}
+
+fn uncounted() -> Gap {
+    let text = "dying cgroups could not be looked at again while the fix was under way";
+    Gap::new("memcg", Why::Unsupported, text).with_remedy("sexton doctor")
+}
+
+/// Whether a reboot is worth its price: the source is stopped, much is left, and nothing that
+/// waits for leave would free it.
+fn is_reboot_due(report: &FixReport) -> bool {
+    let (Some(before), Some(after)) = (report.before, report.after) else {
+        return false;
+    };
+    let waits = |step: &StepReport| {
+        matches!(step.outcome, StepOutcome::Withheld(_)) || step.except.is_some()
+    };
+    let is_much = after > 0 && after as f64 > before as f64 * REBOOT_SHARE;
+    is_much && report.still_leaking.is_none() && !report.steps.iter().any(waits)
 }
 
 fn withheld(why: &str) -> StepReport {

@@ -3,6 +3,7 @@
 
 mod advise;
 mod aim;
+pub(crate) mod by_parent;
 mod drop_caches;
 mod holders;
 mod left;

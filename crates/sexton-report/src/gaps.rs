@@ -30,17 +30,63 @@ impl<'a> From<&'a Gap> for GapView<'a> {
     }
 }
 
-/// Writes the gaps down, each with what would close it.
+/// Writes the gaps down, each reason once with all it keeps from seeing, and what would close it.
 pub(crate) fn write(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
     if gaps.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nNot seen:")?;
-    for gap in gaps {
-        paragraph(out, "  - ", &format!("{} ({})", gap.text, gap.why))?;
-        if let Some(remedy) = &gap.remedy {
+    for alike in grouped(gaps, |gap| (&gap.text, &gap.why)) {
+        let Some(gap) = alike.first() else { continue };
+        let mut sensors: Vec<&str> = alike.iter().map(|gap| gap.sensor.as_ref()).collect();
+        sensors.dedup();
+        let whose = match sensors.len() {
+            1 => String::new(),
+            _ => format!("{}: ", sensors.join(", ")),
+        };
+        paragraph(out, "  - ", &format!("{whose}{} ({})", gap.text, gap.why))?;
+        if let Some(remedy) = alike.iter().find_map(|gap| gap.remedy.as_deref()) {
             paragraph(out, "    to see it: ", remedy)?;
         }
     }
     Ok(())
+}
+
+/// Items that are alike, in the order of the first of each.
+pub(crate) fn grouped<'a, T, K: PartialEq>(
+    items: &'a [T],
+    key: impl Fn(&'a T) -> K,
+) -> Vec<Vec<&'a T>> {
+    let mut groups: Vec<(K, Vec<&'a T>)> = Vec::new();
+    for item in items {
+        let of = key(item);
+        match groups.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, alike)) => alike.push(item),
+            None => groups.push((of, vec![item])),
+        }
+    }
+    groups.into_iter().map(|(_, alike)| alike).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::gap::Why;
+
+    use super::*;
+
+    #[test]
+    fn the_same_reason_is_said_once() {
+        let gaps = [
+            Gap::new("exits", Why::Denied, "needs CAP_BPF").with_remedy("run as root"),
+            Gap::new("memcg", Why::Unsupported, "two counts only"),
+            Gap::new("napi", Why::Denied, "needs CAP_BPF").with_remedy("run as root"),
+        ];
+        let mut out = Vec::new();
+        write(&mut out, &gaps).expect("a vector takes all");
+        assert_eq!(
+            String::from_utf8_lossy(&out),
+            "\nNot seen:\n  - exits, napi: needs CAP_BPF (denied)\n    to see it: run as root\n  \
+             - two counts only (unsupported)\n"
+        );
+    }
 }

@@ -6,11 +6,14 @@
 //! a tenth. Every look is told of the worst core and of any core of which the kernel has
 //! half. At the others looks that are alike are told as one, each second: 96 cores would
 //! make 9,600 records a second otherwise. A sample covers the time since the one before.
-//! Blind to: which task used the time, and to time with interrupts off, which the kernel
+//! What the kernel did for sexton's own threads is told apart (`core_own_ratio`), by `stat` of
+//! each: the work of looking is not a trouble of the node.
+//! Blind to: which other task used the time, and to time with interrupts off, which the kernel
 //! books to nobody (`core_unaccounted_ratio` tells how much there was).
 //! Overhead: `docs/overhead.md#cores`.
 
 pub(crate) mod fuzzing;
+mod own;
 mod split;
 mod stat;
 
@@ -27,6 +30,7 @@ use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
+use own::Own;
 use split::{Outcome, Split, split};
 use stat::{BadLine, Mode, N_MODES, Ticks};
 
@@ -46,6 +50,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::CORE_GUEST_RATIO,
         &fact::CORE_IDLE_RATIO,
         &fact::CORE_UNACCOUNTED_RATIO,
+        &fact::CORE_OWN_RATIO,
         &fact::CORE_WORST_BUSY_RATIO,
         &fact::CORE_WORST_SYSTEM_RATIO,
         &fact::CORE_ONLINE.fact,
@@ -82,6 +87,9 @@ const NOTABLE: f64 = 0.2;
 
 /// Looks that differ by less in every mode are alike: three ticks of ten.
 const ALIKE: f64 = 0.3;
+
+/// Less of a core than this changes no judgement: half a tick of a look's ten.
+const NOTABLE_OWN: f64 = 0.05;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -123,6 +131,7 @@ struct Cores {
     cores: Vec<Option<Core>>,
     /// Whether there was a look before, so that a core can be new.
     has_looked: bool,
+    own: Own,
 }
 
 struct Core {
@@ -135,6 +144,8 @@ struct Core {
     look: Option<(Split, Mark)>,
     /// The first look that is held back.
     held: Option<Split>,
+    /// Kernel time of our own threads there: of the look under way, and of those held back.
+    own: (Duration, Duration),
     /// Whether anything has been told of it.
     is_known: bool,
     /// Whether the look under way has met it.
@@ -156,6 +167,7 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         node: Subject::node(),
         cores: Vec::new(),
         has_looked: false,
+        own: Own::default(),
     }))
 }
 
@@ -168,6 +180,7 @@ impl Sensor for Cores {
         if let Err(error) = host.read_into(&self.path, &mut self.stat) {
             return out.gap(&self.node, gap(&error));
         }
+        self.own.look(host);
         let stat = std::mem::take(&mut self.stat);
         self.look(&stat, out);
         self.stat = stat;
@@ -217,6 +230,7 @@ impl Cores {
             return None;
         };
         core.is_met = true;
+        core.own.1 += std::mem::replace(&mut core.own.0, self.own.on(number));
         let before = core.seen;
         let wall = out.now().since(before.at);
         match split(&mut core.seen.ticks, ticks, wall) {
@@ -233,7 +247,7 @@ impl Cores {
             Outcome::BegunAnew => {
                 core.seen.at = out.now();
                 core.tell_until(before, out);
-                (core.told, core.held) = (core.seen, None);
+                (core.told, core.held, core.own) = (core.seen, None, Default::default());
                 out.gap(&core.subject, begun_anew(number));
                 None
             }
@@ -251,7 +265,8 @@ impl Cores {
                 && (!core.is_known || worst == Some(number) || split.system_side() >= HOT)
             {
                 core.tell_until(before, out);
-                core.tell(core.seen, &split, out);
+                let own = std::mem::take(&mut core.own.0);
+                core.tell(core.seen, &split, own, out);
             }
         }
     }
@@ -302,6 +317,7 @@ impl Core {
             told: mark,
             look: None,
             held: None,
+            own: Default::default(),
             is_known: false,
             is_met: true,
         }
@@ -314,7 +330,10 @@ impl Core {
         }
         let wall = until.at.since(self.told.at);
         match split(&mut self.told.ticks, &until.ticks, wall) {
-            Outcome::Told(split) => self.tell(until, &split, out),
+            Outcome::Told(split) => {
+                let own = std::mem::take(&mut self.own.1);
+                self.tell(until, &split, own, out);
+            }
             Outcome::TooSoon => {}
             Outcome::BegunAnew => {
                 (self.told, self.held) = (until, None);
@@ -325,12 +344,17 @@ impl Core {
     }
 
     /// Tells what became of the time until this mark.
-    fn tell(&mut self, until: Mark, split: &Split, out: &mut Sink) {
+    fn tell(&mut self, until: Mark, split: &Split, own: Duration, out: &mut Sink) {
         for (mode, fact) in MODES {
             out.sample_at(until.at, &self.subject, fact, split.part(mode));
         }
         let unaccounted = &fact::CORE_UNACCOUNTED_RATIO;
         out.sample_at(until.at, &self.subject, unaccounted, split.unaccounted);
+        let wall = until.at.since(self.told.at).as_secs_f64();
+        let own = (own.as_secs_f64() / wall.max(f64::MIN_POSITIVE)).min(1.0);
+        if own >= NOTABLE_OWN {
+            out.sample_at(until.at, &self.subject, &fact::CORE_OWN_RATIO, own);
+        }
         self.told = until;
         self.held = None;
         self.is_known = true;

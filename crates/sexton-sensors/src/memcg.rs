@@ -21,11 +21,12 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::{Host, HostError, clock, machine, runtimes};
 use sexton_model::census::{Census, Hierarchy, Look, Method};
 use sexton_model::fact::memcg as fact;
+use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
-use sexton_model::subject::Subject;
+use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::{Sensor, SensorSpec, bpf};
 
@@ -45,6 +46,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::MEMCG_STAT_READ_NS,
         &fact::MEMCG_ORIGIN.fact,
         &fact::MEMCG_READS.fact,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: FIRST_EVERY,
     deadline: DEADLINE,
@@ -315,6 +317,19 @@ impl Sensor for Memcg {
     }
 }
 
+/// By which lesser means the dying ones are seen.
+fn step_down(census: &Census) -> StepDown {
+    let by = match census.method {
+        Method::CgroupStat => "counts of cgroup.stat",
+        Method::PageOwnership => "owners of pages",
+        Method::BpfWalk | Method::ProcCgroups => "counts of /proc/cgroups and directories",
+    };
+    StepDown {
+        what: "dying cgroups".to_owned(),
+        by: by.to_owned(),
+    }
+}
+
 impl Memcg {
     fn take(&mut self, host: &Host, out: &mut Sink) {
         let node = Subject::node();
@@ -338,6 +353,10 @@ impl Memcg {
             if let Some(value) = value {
                 out.sample(&node, fact, value as f64);
             }
+        }
+        if self.n_taken == 0 && census.method != Method::BpfWalk {
+            let about = Subject::new(SubjectKind::Sensor, NAME);
+            out.event(out.now(), &about, &SEXTON_STEP_DOWN, step_down(&census));
         }
         let looks = origins::tell(&census, out);
         let above = looks.first().and_then(|look| look.above);

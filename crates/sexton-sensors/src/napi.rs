@@ -237,6 +237,7 @@ impl Napi {
             Some(ended) => ended.holder.clone(),
             None => core.and_then(|core| Holder::now(host, wait.since_ns, end_ns, core)),
         };
+        let is_own = holder.as_ref().is_some_and(|holder| holder.is_own(host));
         let mut delay = NapiDelay {
             what: Some(self.name(host, wait)),
             waited_ns: Some(waited_ns),
@@ -244,6 +245,7 @@ impl Napi {
             holder_comm: holder.as_ref().and_then(|holder| holder.comm.clone()),
             holder_since_ns: holder.as_ref().map(|holder| holder.since_ns),
             holder_ns: holder.as_ref().map(|holder| holder.ns),
+            holder_own: is_own.then_some(true),
             stack: Vec::new(),
         };
         if let (true, Some(holder), Some(core)) = (starved, holder, core)

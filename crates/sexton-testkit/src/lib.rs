@@ -1,6 +1,7 @@
 //! For tests only.
 
 pub mod arbitrary;
+pub mod captured;
 pub mod daemon;
 pub mod snapshot;
 pub mod story;

@@ -1,9 +1,12 @@
 //! What the kernel does for a reader of memory cgroups, by the functions on its stack: data,
 //! in `signatures/kernel-walks.toml`.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use sexton_model::fact::stack::StackShare;
 
 const FILE: &str = include_str!("../../../../signatures/kernel-walks.toml");
 
@@ -48,6 +51,10 @@ struct Function {
     /// Whether nothing may be further in.
     #[serde(default)]
     innermost: bool,
+    /// Whether its caller may leave no frame: then the stack counts only beside one that
+    /// shows it.
+    #[serde(default)]
+    frameless: bool,
     /// Where it is so, in words.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
     kernels: String,
@@ -68,27 +75,87 @@ pub(crate) struct Seen {
     pub(crate) does: Does,
     /// The function that tells.
     pub(crate) function: String,
+    /// The function further out that shows for whom, where one must be there.
+    pub(crate) caller: Option<String>,
 }
 
 /// What a stack, outermost first, shows of work on memory cgroups: the gravest.
 pub(crate) fn seen(stack: &[String]) -> Option<Seen> {
+    gravest(stack, false)
+}
+
+/// The same of stacks that show it by themselves, or of those that do not.
+fn gravest(stack: &[String], frameless: bool) -> Option<Seen> {
     let frames: Vec<&str> = stack.iter().map(|frame| plain(frame)).collect();
-    let is_there = |function: &&Function| {
-        let Some(at) = frames.iter().position(|frame| *frame == function.name) else {
-            return false;
-        };
-        let has_caller = function.under.is_empty()
-            || frames[..at]
-                .iter()
-                .any(|frame| function.under.iter().any(|known| known == frame));
-        has_caller && (!function.innermost || at + 1 == frames.len())
-    };
-    let found = FUNCTIONS.iter().filter(is_there);
+    let known = FUNCTIONS.iter().filter(|one| one.frameless == frameless);
+    let found = known.filter_map(|function| Some((function, function.is_in(&frames)?)));
     // The first of those that weigh the same, as the file has them.
-    let gravest = found.rev().max_by_key(|function| function.does)?;
+    let found: Vec<(&Function, Option<&str>)> = found.collect();
+    let (function, caller) = found.iter().rev().max_by_key(|(one, _)| one.does)?;
     Some(Seen {
-        does: gravest.does,
-        function: gravest.name.clone(),
+        does: function.does,
+        function: function.name.clone(),
+        caller: caller.map(str::to_owned),
+    })
+}
+
+impl Function {
+    /// Whether a stack, outermost first, has it, and under which of the callers it asks for.
+    fn is_in<'a>(&self, frames: &[&'a str]) -> Option<Option<&'a str>> {
+        let at = frames.iter().position(|frame| *frame == self.name)?;
+        if self.innermost && at + 1 != frames.len() {
+            return None;
+        }
+        if self.under.is_empty() {
+            return Some(None);
+        }
+        let is_caller = |frame: &&&str| self.under.iter().any(|known| known == **frame);
+        let caller = frames[..at].iter().rev().find(is_caller)?;
+        Some(Some(caller))
+    }
+}
+
+/// What the stacks of a process show together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Work {
+    /// The gravest of what is a fair part of it.
+    pub(crate) seen: Seen,
+    /// The part of the samples that are at any of it.
+    pub(crate) share: f64,
+}
+
+/// A part that is smaller does not say what the rest is: one sample of a busy process may be
+/// in reclaim.
+const FAIR_PART: f64 = 0.1;
+
+/// What stacks with their samples show of work on memory cgroups.
+pub(crate) fn work(stacks: &[StackShare]) -> Option<Work> {
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let mut shown: BTreeMap<Seen, u64> = BTreeMap::new();
+    let mut unshown: BTreeMap<Does, u64> = BTreeMap::new();
+    for stack in stacks {
+        if let Some(seen) = seen(&stack.frames) {
+            *shown.entry(seen).or_default() += stack.samples;
+        } else if let Some(seen) = gravest(&stack.frames, true) {
+            *unshown.entry(seen.does).or_default() += stack.samples;
+        }
+    }
+    let of = |does: Does| {
+        let alike = shown.iter().filter(move |(seen, _)| seen.does == does);
+        alike.map(|(_, n)| *n).sum::<u64>()
+    };
+    // What hides its caller is what another stack of the same process shows it to be.
+    let company = unshown.iter().filter(|(does, _)| of(**does) > 0);
+    let company: u64 = company.map(|(_, n)| n).sum();
+    let part = |n: u64| n as f64 / all.max(1) as f64;
+    let kinds = [Does::Walk, Does::Flush, Does::Read];
+    let fair = kinds.into_iter().find(|does| part(of(*does)) >= FAIR_PART);
+    let does = fair.or_else(|| kinds.into_iter().find(|does| of(*does) > 0))?;
+    let most = shown.iter().filter(|(seen, _)| seen.does == does);
+    let (seen, _) = most.max_by_key(|(seen, n)| (**n, Reverse(*seen)))?;
+    Some(Work {
+        seen: seen.clone(),
+        share: part(shown.values().sum::<u64>() + company),
     })
 }
 
@@ -150,6 +217,65 @@ mod tests {
             "vfs_read;seq_read_iter;memory_stat_show;memory_stat_format;mem_cgroup_flush_stats+0x1c;css_rstat_flush",
             Some((Does::Flush, "mem_cgroup_flush_stats")),
         );
+    }
+
+    fn check_work(stacks: &[(u64, &str)], expected: Option<(Does, &str, u32)>) {
+        let shares = stacks.iter().map(|(samples, stack)| StackShare {
+            samples: *samples,
+            frames: stack.split(';').map(str::to_owned).collect(),
+        });
+        let work = work(&shares.collect::<Vec<StackShare>>());
+        let work = work.as_ref().map(|work| {
+            let percent = (work.share * 100.0).round() as u32;
+            (work.seen.does, work.seen.function.as_str(), percent)
+        });
+        assert_eq!(work, expected, "{stacks:?}");
+    }
+
+    #[test]
+    fn all_stacks_count_and_not_the_hottest_alone() {
+        let bare = "vfs_read;seq_read;kernfs_seq_show;cgroup_seqfile_show;cpumask_next";
+        // As sampled on 5.4: none is more than a third, one does not show its caller.
+        check_work(
+            &[
+                (
+                    24,
+                    "seq_read;cgroup_seqfile_show;memcg_numa_stat_show;cpumask_next",
+                ),
+                (24, bare),
+                (
+                    19,
+                    "seq_read;cgroup_seqfile_show;memcg_numa_stat_show;mem_cgroup_iter",
+                ),
+                (
+                    30,
+                    "seq_read;cgroup_seqfile_show;memcg_numa_stat_show;mem_cgroup_node_nr_lru_pages",
+                ),
+                (3, "do_syscall_64;vfs_write;tty_write"),
+            ],
+            Some((Does::Walk, "cpumask_next", 97)),
+        );
+        // Alone it may be any file of a cgroup.
+        check_work(&[(90, bare)], None);
+        check_work(
+            &[
+                (90, bare),
+                (10, "vfs_read;memory_stat_show;memory_stat_format"),
+            ],
+            Some((Does::Read, "memory_stat_show", 10)),
+        );
+        // One look by reclaim does not make a reader walk.
+        check_work(
+            &[
+                (95, "vfs_read;memory_stat_show;memory_stat_format;vsnprintf"),
+                (
+                    5,
+                    "page_fault;try_to_free_pages;shrink_node;mem_cgroup_iter",
+                ),
+            ],
+            Some((Does::Read, "memory_stat_show", 100)),
+        );
+        check_work(&[], None);
     }
 
     #[test]

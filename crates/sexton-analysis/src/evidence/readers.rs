@@ -12,6 +12,9 @@ use crate::case::Case;
 use crate::evidence::kernel_walks::{self, Seen};
 use crate::evidence::span::earlier;
 
+/// Stacks that are told are all but a few when they have this part of the samples.
+const MOST: f64 = 0.8;
+
 /// One time that a process was seen at it.
 #[derive(Debug, Clone)]
 pub(crate) struct Sighting {
@@ -22,23 +25,47 @@ pub(crate) struct Sighting {
     pub(crate) to: Moment,
     /// Its part of the core in the kernel; `None` when it held the core as a whole.
     pub(crate) ratio: Option<f64>,
-    /// The part of its kernel samples that had this very stack.
-    pub(crate) share: Option<f64>,
+    pub(crate) share: Option<Share>,
     pub(crate) seen: Seen,
     pub(crate) owners: Vec<Subject>,
 }
 
-/// All times that a process was at such work.
+/// What a part of the kernel samples of a process is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Share {
+    /// All that are at such work, by the stacks that were seen most.
+    OfWork(f64),
+    /// Those of the one stack that was seen most: older recordings have no other.
+    OfHottest(f64),
+}
+
+impl Sighting {
+    /// Its part of the core at such work, at the most; `None` when it held the core as a whole.
+    pub(crate) fn part(&self) -> Option<f64> {
+        let ratio = self.ratio?;
+        // Of the hottest stack alone nothing tells how much of the rest is the same work.
+        Some(match self.share {
+            Some(Share::OfWork(share)) => ratio * share,
+            Some(Share::OfHottest(_)) | None => ratio,
+        })
+    }
+}
+
+/// All times that a process was at such work. What sexton itself reads to take the time of it
+/// is not the node's trouble.
 pub(crate) fn sightings(case: &Case<'_>) -> Vec<Sighting> {
     let sampled = case.events(&PROCESS_ON_CORE);
+    let sampled = sampled.filter(|event| event.says.own != Some(true));
     let sampled = sampled.filter_map(sampled_one);
-    let holders = case.events(&NAPI_STARVED).filter_map(holder);
-    sampled.chain(holders).collect()
+    let holders = case.events(&NAPI_STARVED);
+    let holders = holders.filter(|event| event.says.holder_own != Some(true));
+    sampled.chain(holders.filter_map(holder)).collect()
 }
 
 fn sampled_one(event: Event<'_, ProcessOnCore>) -> Option<Sighting> {
     let says = event.says;
     let ratio = says.kernel_ratio?;
+    let (seen, share) = work(says)?;
     let owners = [
         (&says.unit, SubjectKind::Unit),
         (&says.cgroup, SubjectKind::Cgroup),
@@ -54,10 +81,25 @@ fn sampled_one(event: Event<'_, ProcessOnCore>) -> Option<Sighting> {
         from: earlier(event.at, interval),
         to: event.at,
         ratio: Some(ratio),
-        share: says.hot_share,
-        seen: kernel_walks::seen(&says.hot_stack)?,
+        share,
+        seen,
         owners: owners.collect(),
     })
+}
+
+/// What the stacks of a process show, and how much of its kernel time that is.
+fn work(says: &ProcessOnCore) -> Option<(Seen, Option<Share>)> {
+    if says.stacks.is_empty() {
+        let seen = kernel_walks::seen(&says.hot_stack)?;
+        return Some((seen, says.hot_share.map(Share::OfHottest)));
+    }
+    let told: u64 = says.stacks.iter().map(|stack| stack.samples).sum();
+    let work = kernel_walks::work(&says.stacks)?;
+    // What is not told is little where most is; else it is as what is told.
+    let all = says.kernel_samples.map(|all| all as f64);
+    let all = all.filter(|all| told as f64 >= MOST * all);
+    let part = all.map_or(1.0, |all| (told as f64 / all).min(1.0));
+    Some((work.seen, Some(Share::OfWork(work.share * part))))
 }
 
 fn holder(event: Event<'_, NapiDelay>) -> Option<Sighting> {

@@ -1,11 +1,13 @@
 //! The cgroups of containers that live for seconds are what piles up dying.
 
 use sexton_model::finding::{Confidence, Evidence, Finding};
+use sexton_model::origin::Origin;
 use sexton_model::subject::SubjectKind;
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
 use crate::evidence::known;
+use crate::evidence::nameless::Nameless;
 
 pub(super) static LINK: LinkRule = LinkRule {
     cause: "CTR001",
@@ -38,6 +40,9 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     if !evidence.is_empty() {
         return Meeting::Joined(Confidence::percent(90), evidence);
     }
+    if let Some(nameless) = case.nameless() {
+        return meet_nameless(case, nameless, cause, effect);
+    }
     // Nothing joins them by name; where containers are the only ones of their kind, kind does.
     let is_container = case
         .origins()
@@ -54,4 +59,46 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         ),
     ];
     Meeting::Joined(Confidence::POSSIBLE, evidence)
+}
+
+/// No census names the dying ones: they lie where containers are made, or become more as
+/// containers of the image end.
+fn meet_nameless(
+    case: &Case<'_>,
+    nameless: &Nameless<'_>,
+    cause: &Finding,
+    effect: &Finding,
+) -> Meeting {
+    let runs = case.container_runs().get(&*cause.subject.name);
+    let runs = runs.map_or(&[][..], Vec::as_slice);
+    let ended = runs.iter().filter_map(|run| run.ended);
+    let n_ended = ended.filter(|at| nameless.is_within(*at)).count();
+    let what = format!("containers of {} ended", cause.subject.name);
+    let in_step = nameless.in_step(n_ended, &what);
+    let is_place = effect.subject.kind == SubjectKind::Cgroup
+        && runs
+            .iter()
+            .any(|run| is_made_below(&effect.subject.name, run.id));
+    let confidence = match (&in_step, is_place) {
+        (Some(_), true) => Confidence::percent(85),
+        (Some(_), false) => Confidence::LIKELY,
+        (None, true) => Confidence::POSSIBLE,
+        (None, false) => return Meeting::Strangers,
+    };
+    let mut evidence: Vec<Evidence> = in_step.into_iter().collect();
+    if is_place {
+        let text = format!("runtimes make containers below {}", effect.subject.name);
+        evidence.push(Evidence::speaks_for("memcg: path", text));
+    }
+    evidence.push(Evidence::missing(
+        "memcg: census",
+        "the paths of the dying ones, which only a census that names them shows",
+    ));
+    Meeting::Joined(confidence, evidence)
+}
+
+/// Whether a container with this id would have its cgroup directly below this path.
+fn is_made_below(parent: &str, id: &str) -> bool {
+    let path = format!("{}/{id}", parent.trim_end_matches('/'));
+    Origin::of(path.as_bytes()).container().is_some()
 }

@@ -76,7 +76,12 @@ fn gravest(case: &Case<'_>, effect: &Finding) -> Option<Seen> {
 
 /// The file whose read such a stack belongs to; `None` when it may be any, as in reclaim.
 fn file_of(seen: &Seen) -> Option<&'static str> {
-    match seen.function.as_str() {
+    let by_function = file_read_by(&seen.function);
+    by_function.or_else(|| file_read_by(seen.caller.as_deref()?))
+}
+
+fn file_read_by(function: &str) -> Option<&'static str> {
+    match function {
         "memcg_numa_stat_show"
         | "memory_numa_stat_show"
         | "mem_cgroup_nr_lru_pages"
@@ -208,8 +213,10 @@ impl Growth {
         self.ns.1 / self.ns.0.max(1.0)
     }
 
+    /// Of a first look at few or none most of the time is no walk, so that a read cannot grow
+    /// as much as their number does: a growth to fifty times is enough.
     fn is_in_step(&self) -> bool {
-        self.ns_times() >= self.dying_times() / 2.0
+        self.ns_times() >= self.dying_times().min(100.0) / 2.0
     }
 
     fn is_flat(&self) -> bool {

@@ -19,8 +19,12 @@ const LEAST_SHARE: f64 = 0.05;
 
 fn meet(case: &Case<'_>, cause: &Finding, _: &Finding) -> Meeting {
     let node = Subject::node();
-    let own = case.latest(&MEMCG_DYING, &cause.subject).unwrap_or(0.0);
     let dying = case.latest(&MEMCG_DYING, &node).unwrap_or(0.0);
+    // A pile that could only be counted is all of them.
+    let own = match case.nameless() {
+        Some(_) => dying,
+        None => case.latest(&MEMCG_DYING, &cause.subject).unwrap_or(0.0),
+    };
     let total = dying + case.latest(&MEMCG_LIVE, &node).unwrap_or(0.0);
     let share = own / total.max(1.0);
     if share < LEAST_SHARE {

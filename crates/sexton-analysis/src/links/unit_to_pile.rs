@@ -41,7 +41,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         evidence.push(Evidence::speaks_for("cgroups, memcg", text));
     }
     if evidence.is_empty() {
-        return Meeting::Strangers;
+        return by_step(case, cause);
     }
     evidence.extend(left(case, effect));
     evidence.extend(starts(case, cause));
@@ -58,6 +58,22 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         },
         evidence,
     )
+}
+
+/// No census names the dying ones, and nothing else leads to the unit: then it is only that
+/// they become more as it starts.
+fn by_step(case: &Case<'_>, cause: &Finding) -> Meeting {
+    let Some(nameless) = case.nameless() else {
+        return Meeting::Strangers;
+    };
+    let starts = case.samples(&unit_fact::UNIT_STARTS, &cause.subject);
+    let starts = starts.filter(|(at, _)| nameless.is_within(*at));
+    let n: f64 = starts.map(|(_, n)| n).sum();
+    let what = format!("{} started", cause.subject.name);
+    match nameless.in_step(n as usize, &what) {
+        Some(evidence) => Meeting::Joined(Confidence::POSSIBLE, vec![evidence]),
+        None => Meeting::Strangers,
+    }
 }
 
 /// How many of those that were removed under our eyes stayed.

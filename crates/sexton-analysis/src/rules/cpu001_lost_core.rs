@@ -3,8 +3,8 @@
 //! Means: for seconds at a stretch one core did nothing but run the kernel. What is bound
 //! to that core waits: interrupts, network polling, threads that cannot move.
 //! Not this: a core that runs programs, however busy; a node whose average is high but
-//! whose cores take turns; time that the hypervisor took (steal); what sexton itself does when
-//! it starts, which a slow machine shows: without that the core was not lost, and it is a note.
+//! whose cores take turns; time that the hypervisor took (steal); what sexton itself does,
+//! such as loading programs on a slow machine: the kernel's work for it is left out.
 //! By hand: `mpstat -P ALL 1`, the columns %sys, %irq and %soft of the worst core, not `all`.
 //! Next: CPU002 if it names a process; else `sudo perf record -a -g`, then
 //! `perf report --sort cpu,comm,sym`.
@@ -122,7 +122,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     }
 }
 
-/// The kernel's part of each core's time, in the order of time.
+/// The kernel's part of each core's time, in the order of time, without its work for us.
 fn shares<'a>(case: &Case<'a>) -> BTreeMap<&'a Subject, Vec<Share>> {
     let mut sums: BTreeMap<&Subject, BTreeMap<Moment, f64>> = BTreeMap::new();
     for fact in PARTS {
@@ -133,7 +133,8 @@ fn shares<'a>(case: &Case<'a>) -> BTreeMap<&'a Subject, Vec<Share>> {
             }
         }
     }
-    let with_begin = |moments: BTreeMap<Moment, f64>| {
+    let own = case.own_work();
+    let with_begin = |core: &Subject, moments: BTreeMap<Moment, f64>| {
         let all: Vec<(Moment, f64)> = moments.into_iter().collect();
         let pairs = all
             .windows(2)
@@ -142,12 +143,12 @@ fn shares<'a>(case: &Case<'a>) -> BTreeMap<&'a Subject, Vec<Share>> {
             .map(|pair| Share {
                 from: pair[0].0,
                 to: pair[1].0,
-                ratio: pair[1].1,
+                ratio: own.without(core, pair[1].0, pair[1].1),
             })
             .collect::<Vec<Share>>()
     };
     sums.into_iter()
-        .map(|(core, moments)| (core, with_begin(moments)))
+        .map(|(core, moments)| (core, with_begin(core, moments)))
         .filter(|(_, shares)| !shares.is_empty())
         .collect()
 }

@@ -17,7 +17,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::case::Case;
 use crate::evidence::kernel_walks;
 use crate::evidence::read_cost::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
-use crate::evidence::readers::Sighting;
+use crate::evidence::readers::{Share, Sighting};
 use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::words::figures::{percent, time, times};
@@ -52,7 +52,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let (stacks, napi) = (case.heard("stacks"), case.heard("napi"));
     let mut readers: BTreeMap<String, Vec<Sighting>> = BTreeMap::new();
     let part = case.limit(&PART);
-    let is_much = |sighting: &&Sighting| sighting.ratio.is_none_or(|ratio| ratio >= part);
+    let is_much = |sighting: &&Sighting| sighting.part().is_none_or(|at_it| at_it >= part);
     for sighting in case.sightings().iter().filter(is_much) {
         readers
             .entry(sighting.comm.clone())
@@ -77,7 +77,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
     let gravest = sightings.iter().map(|sighting| &sighting.seen).max();
     let (does, function) = gravest.map_or((kernel_walks::Does::Read, ""), |seen| {
-        (seen.does, seen.function.as_str())
+        // Who calls it says more than a helper that many call.
+        let function = seen.caller.as_ref().unwrap_or(&seen.function);
+        (seen.does, function.as_str())
     });
     let distinct = |of: fn(&Sighting) -> &Subject| -> BTreeSet<&Subject> {
         sightings.iter().map(of).collect()
@@ -152,18 +154,28 @@ fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
             .then_with(|| b.from.cmp(&a.from))
     });
     if let Some(worst) = worst {
-        let share = worst.share.map_or(String::new(), |share| {
-            format!(
-                "; {} of its kernel samples had that very stack",
+        let function = &worst.seen.function;
+        let stacks = match worst.share {
+            Some(Share::OfWork(share)) => {
+                let below = worst.seen.caller.as_ref();
+                let below = below.map_or(String::new(), |caller| format!(" below {caller}"));
+                format!(
+                    "{} of its kernel samples were {}, most in {function}{below}",
+                    percent(share),
+                    worst.seen.does.words()
+                )
+            }
+            Some(Share::OfHottest(share)) => format!(
+                "its hottest stack in {function}; {} of its kernel samples had that very stack",
                 percent(share)
-            )
-        });
+            ),
+            None => format!("its hottest stack in {function}"),
+        };
         let text = format!(
-            "seen {}: {} of core {} at the most, its hottest stack in {}{share}",
+            "seen {}: {} of core {} at the most, {stacks}",
             times(sampled.len()),
             percent(worst.ratio.unwrap_or(0.0)),
             worst.core.name,
-            worst.seen.function,
         );
         all.push(Evidence::speaks_for("stacks", text).value(worst.ratio.unwrap_or(0.0)));
     }

@@ -11,6 +11,7 @@
 //! --by file`. Page cache goes with reclaim of the parent; tmpfs files only when deleted.
 
 mod forecast;
+mod nameless;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
@@ -60,7 +61,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let origins = case.origins();
     if origins.is_empty() {
         if dying >= case.limit(&FLOOR) {
-            out.found(nameless(case, dying));
+            out.found(nameless::finding(case, dying));
         }
         return;
     }
@@ -287,40 +288,6 @@ fn bytes(bytes: f64) -> String {
         b if b >= 1024.0 * MIB => format!("{:.1} GiB", b / (1024.0 * MIB)),
         b if b >= MIB => format!("{:.0} MiB", b / MIB),
         b => format!("{:.0} KiB", b / 1024.0),
-    }
-}
-
-/// Only a count was possible: whose they are is not known.
-fn nameless(case: &Case<'_>, dying: f64) -> Finding {
-    let node = Subject::node();
-    let points: Vec<_> = case.samples(&fact::MEMCG_DYING, &node).collect();
-    let trend = crate::evidence::trend::Trend::of(&points).filter(|trend| trend.least() > 0.0);
-    let grows = trend.map_or(String::new(), |trend| {
-        format!(", {:.0} more an hour", trend.per_second * 3600.0)
-    });
-    let count = figures::count(dying as u64);
-    Finding {
-        code: CODE,
-        subject: node.clone(),
-        severity: Severity::Warning,
-        confidence: Confidence::CERTAIN,
-        title: format!("{count} dying memory cgroups{grows}; whose they are could not be seen"),
-        figure: format!("{count} dying"),
-        since: None,
-        evidence: vec![
-            Evidence::speaks_for("memcg: count", format!("{count} dying")).value(dying),
-            Evidence::missing(
-                "memcg: census",
-                "their paths and pins: only counts were possible here",
-            ),
-        ],
-        remedies: vec![Remedy::command(
-            RemedyKind::Look,
-            "take a census that names them, as root",
-            "sudo sexton zombies",
-        )],
-        touched: vec![node],
-        episodes: Vec::new(),
     }
 }
 

@@ -3,7 +3,8 @@
 //! Means: work of the network waits on a core because something else holds that core: a
 //! soft interrupt that was raised and not served, or a thread that polls and does not get
 //! to run. Drivers reset their device when this lasts about 5 s, so it is told at 0.5 s.
-//! Not this: a slow network, or a full one; packets that wait inside the device.
+//! Not this: a slow network, or a full one; packets that wait inside the device; a wait for
+//! work of sexton itself.
 //! By hand: `sudo bpftrace -e 'tracepoint:irq:softirq_raise /args->vec==3/ { @[cpu]=nsecs }'`,
 //! or `/proc/net/softnet_stat` for what was dropped meanwhile.
 //! Next: the process that holds the core, which the finding names; move the interrupt
@@ -76,6 +77,8 @@ struct Holder {
     pid: String,
     comm: String,
     place: Option<String>,
+    /// It is the sexton that recorded this.
+    is_own: bool,
 }
 
 impl Wait {
@@ -94,10 +97,15 @@ impl Wait {
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let least = Duration::from_secs_f64(case.limit(&WAIT));
+    let own = case.own_work();
+    let is_ours = |wait: &Wait| {
+        let is_held = wait.holder.as_ref().is_some_and(|holder| holder.is_own);
+        is_held || own.explains(case, &wait.core, wait.since, wait.until)
+    };
     let mut by_core: BTreeMap<Subject, Vec<Wait>> = BTreeMap::new();
     for wait in waits(case)
         .into_iter()
-        .filter(|wait| wait.length() >= least)
+        .filter(|wait| wait.length() >= least && !is_ours(wait))
     {
         by_core.entry(wait.core.clone()).or_default().push(wait);
     }
@@ -140,6 +148,7 @@ fn wait_of(event: Event<'_, NapiDelay>) -> Option<Wait> {
                 .unwrap_or("a process")
                 .to_owned(),
             place: kernel_walks::telling(&says.stack),
+            is_own: says.holder_own == Some(true),
         }),
     })
 }

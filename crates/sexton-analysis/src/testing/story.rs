@@ -46,15 +46,26 @@ impl Story {
     }
 
     pub(crate) fn event<T: Structure>(
-        mut self,
+        self,
         sensor: &'static str,
         seconds: f64,
         about: &Subject,
         fact: &'static EventFact<T>,
         details: &[(&'static str, &str)],
     ) -> Self {
+        self.says(sensor, seconds, about, fact, testing::event(fact, details))
+    }
+
+    pub(crate) fn says<T: Structure>(
+        mut self,
+        sensor: &'static str,
+        seconds: f64,
+        about: &Subject,
+        fact: &'static EventFact<T>,
+        says: T,
+    ) -> Self {
         let mut out = Sink::new(sensor, at(seconds));
-        out.event(at(seconds), about, fact, testing::event(fact, details));
+        out.event(at(seconds), about, fact, says);
         self.records.extend(out.into_records());
         self
     }

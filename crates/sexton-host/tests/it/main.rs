@@ -3,6 +3,7 @@
 mod hierarchy;
 mod root;
 mod runtimes;
+mod survey;
 
 use std::path::Path;
 

@@ -124,6 +124,51 @@ fn a_plan_changes_nothing() {
     assert!(n_dying(&nursery, "z-") >= 21);
 }
 
+/// The same by a sexton that may not load programs, so that it can count and not name.
+fn free_without_bpf(nursery: &Nursery, more: &[&str]) -> (Value, Option<i32>) {
+    const DROPPED: &str = "-bpf,-perfmon,-sys_admin";
+    let output = Command::new("setpriv")
+        .args(["--bounding-set", DROPPED, "--inh-caps", DROPPED, "--"])
+        .arg(sexton::binary().expect("required"))
+        .args(["fix", "--json", "--origin", &nursery.path])
+        .args(["--apply", "--yes"])
+        .args(more)
+        .output()
+        .expect("setpriv runs");
+    (json(&output), output.status.code())
+}
+
+#[test]
+#[ignore = "needs root, bpf and sexton: run cargo xtask test kernel"]
+fn what_can_only_be_counted_is_freed_below_its_parent() {
+    let nursery = nursery("nameless");
+    leave(&nursery, "z", 211, Pin::SharedLog);
+    let (report, _) = free_without_bpf(&nursery, &[]);
+    let number = |key: &str| report[key].as_u64().expect("a count");
+    assert!(number("before") >= number("after") + 200, "{report:#}");
+    assert!(
+        n_dying(&nursery, "z-") as u64 <= MOST_BY_METADATA,
+        "{report:#}"
+    );
+    assert_eq!(report["reboot_advised"], false, "{report:#}");
+}
+
+#[test]
+#[ignore = "needs root, bpf and sexton: run cargo xtask test kernel"]
+fn neighbours_of_what_cannot_be_named_keep_their_cache() {
+    let nursery = nursery("nameless-beside");
+    let cache = fill_cache(&nursery, "neighbour", 16 << 20);
+    leave(&nursery, "z", 211, Pin::SharedLog);
+    let (report, _) = free_without_bpf(&nursery, &[]);
+    assert!(cache::share(&cache).expect("its pages") > 0.9, "{report:#}");
+    // Where the kernel cannot spare neighbours the step waits for leave.
+    let (report, _) = free_without_bpf(&nursery, &["--allow-siblings"]);
+    assert!(
+        n_dying(&nursery, "z-") as u64 <= MOST_BY_METADATA,
+        "{report:#}"
+    );
+}
+
 #[test]
 #[ignore = "needs root, bpf and sexton: run cargo xtask test kernel"]
 fn files_on_disk_are_let_go_as_predicted() {

@@ -41,6 +41,9 @@ facts! {
     /// part of the interval that the kernel booked to no mode of a core: interrupts off, stopped
     /// by the hypervisor, or asleep
     gauge CORE_UNACCOUNTED_RATIO = "core_unaccounted_ratio" in Ratio;
+    /// part of a core's time that the kernel worked for the recording sexton itself; included in
+    /// the system time, and recorded at the same moments where it is worth leaving out
+    gauge CORE_OWN_RATIO = "core_own_ratio" in Ratio;
     /// non-idle part of the time of the core where it is greatest, which is the subject
     gauge CORE_WORST_BUSY_RATIO = "core_worst_busy_ratio" in Ratio;
     /// system, irq and softirq part of the time of the core where it is greatest, which is the

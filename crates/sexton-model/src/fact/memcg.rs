@@ -78,8 +78,12 @@ payload! {
         pub ancestor: Option<String>,
         /// dying ones below it
         pub ancestor_dying: Option<u64>,
+        /// where nothing names the dying ones: what it uses beyond the living
+        pub ancestor_bytes: Option<u64>,
         /// its file
         pub ancestor_ns: Option<u64>,
+        /// how many cgroups may be above dying ones; the slowest is recorded
+        pub n_ancestors: Option<u64>,
         /// dying ones of the node
         pub dying: Option<u64>,
     }

@@ -22,6 +22,8 @@ payload! {
         pub holder_since_ns: Option<u64>,
         /// how long it had the core, of the wait
         pub holder_ns: Option<u64>,
+        /// whether it is the recording sexton itself
+        pub holder_own: Option<bool>,
         /// its kernel functions, outermost first; `[user]` if it was not in the kernel
         pub stack: Vec<String>,
     }

@@ -10,6 +10,15 @@ payload! {
         /// what it said then
         pub wall_ns: Option<u64>,
     }
+
+    /// A sensor sees something by lesser means, because the best does not work on this
+    /// kernel. The subject is the sensor.
+    pub struct StepDown {
+        /// what is seen: stacks, dying cgroups
+        pub what: String,
+        /// by which means, as it is shown after `by`: perf events, counts
+        pub by: String,
+    }
 }
 
 facts! {
@@ -19,4 +28,6 @@ facts! {
     gauge SEXTON_WALL_CLOCK_NS = "sexton_wall_clock_ns" in Nanoseconds;
     /// the wall clock was set: it moved against the clock of the recording
     event SEXTON_CLOCK_JUMP = "sexton_clock_jump" of ClockJump;
+    /// a sensor sees something by lesser means than the best: what, and by which
+    event SEXTON_STEP_DOWN = "sexton_step_down" of StepDown;
 }

@@ -5,6 +5,14 @@ use crate::payload;
 use crate::payload::Fields;
 
 payload! {
+    /// Samples that had the same stack.
+    pub struct StackShare {
+        /// how many
+        pub samples: u64,
+        /// the functions, outermost first
+        pub frames: Vec<String>,
+    }
+
     /// A process had much of a core's time in the kernel, in the interval that ends now. The
     /// subject is the process. Only the few that had most of it are recorded.
     @from_old(from_old)
@@ -31,9 +39,11 @@ payload! {
         pub hot_stack: Vec<String>,
         /// its part of the kernel samples
         pub hot_share: Option<f64>,
+        /// the kernel stacks that were seen most, on all cores, with how often each
+        pub stacks: Vec<StackShare>,
         /// samples of all cores that were lost in this interval
         pub n_lost: Option<u64>,
-        /// whether it is the process that records this
+        /// whether it is the process that records this, which has an event for each core it was on
         pub own: Option<bool>,
     }
 }

@@ -36,6 +36,21 @@ impl Aim {
         })
     }
 
+    /// Whether a live cgroup may be the parent of one that it is about: it lies on the way to
+    /// them, or is one of them. The root is the parent of all and says nothing.
+    pub fn leads_through(&self, path: &[u8]) -> bool {
+        let names: Vec<&[u8]> = path.split(is_slash).collect();
+        let is_root = names.iter().all(|name| name.is_empty());
+        let is_above = self.patterns.iter().any(|pattern| {
+            names.len() < pattern.len()
+                && names
+                    .iter()
+                    .zip(pattern)
+                    .all(|(name, wanted)| wanted == name || *wanted == pattern_component(name))
+        });
+        !is_root && (is_above || self.covers(path))
+    }
+
     /// The dying cgroups that it is about.
     pub fn dying(&self, census: &Census) -> Vec<CgroupIx> {
         let dying = census.tree.iter().filter(|(_, c)| c.state == State::Dying);
@@ -68,6 +83,24 @@ mod tests {
         check("/a/job-17", "/a/job-17", true);
         check("/a/job-17", "/a/job-18", false);
         check("/a", "/ab", false);
+    }
+
+    #[test]
+    fn parents_lie_on_the_way() {
+        let check = |pattern: &str, path: &str, expected: bool| {
+            let aim = Aim::at([pattern.as_bytes()]);
+            assert_eq!(
+                aim.leads_through(path.as_bytes()),
+                expected,
+                "{pattern} {path}"
+            );
+        };
+        check("/docker/<id>", "/docker", true);
+        check("/docker", "/docker", true);
+        check("/kubepods/pod<n>/<id>", "/kubepods/pod7", true);
+        check("/docker/<id>", "/system.slice", false);
+        check("/docker/<id>", "/", false);
+        check("/docker", "/docker/inner", true);
     }
 
     #[test]

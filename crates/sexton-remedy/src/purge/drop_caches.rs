@@ -5,10 +5,11 @@
 
 use std::fs;
 
+use sexton_host::Host;
 use sexton_model::fix::{PlannedStep, StepOutcome};
 
 use super::stock::{is_cache, only_files};
-use super::{Ground, Rung, Tools};
+use super::{Allowance, Ground, Rung, Tools};
 use crate::consent::Consent;
 
 pub(crate) static RUNG: Rung = Rung { plan, climb };
@@ -23,19 +24,32 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
     };
     let predicted = ground.stock.freed(goes);
     (predicted > 0).then(|| PlannedStep {
-        title: "drop all clean page cache of the node".into(),
-        changes: vec!["sync; echo 1 > /proc/sys/vm/drop_caches".into()],
-        undo: None,
         predicted: Some(predicted),
-        except: None,
-        withheld: (!ground.allowance.global).then(|| {
-            "every program of the node would read from disk again; --allow-global lets it".into()
-        }),
+        ..step(ground.allowance)
     })
 }
 
+/// The step, whatever it will free.
+pub(super) fn step(allowance: Allowance) -> PlannedStep {
+    PlannedStep {
+        title: "drop all clean page cache of the node".into(),
+        changes: vec!["sync; echo 1 > /proc/sys/vm/drop_caches".into()],
+        undo: None,
+        predicted: None,
+        except: None,
+        withheld: (!allowance.global).then(|| {
+            "every program of the node would read from disk again; --allow-global lets it".into()
+        }),
+    }
+}
+
 fn climb(ground: &Ground<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
-    let path = match ground.host.proc("sys/vm/drop_caches") {
+    drop_all(ground.host)
+}
+
+/// Drops all clean page cache.
+pub(super) fn drop_all(host: &Host) -> StepOutcome {
+    let path = match host.proc("sys/vm/drop_caches") {
         Ok(path) => path,
         Err(error) => return StepOutcome::Failed(error.chain()),
     };

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
+use sexton_host::Host;
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_model::census::{CgroupIx, Hierarchy, State};
 use sexton_model::fix::{PlannedStep, StepOutcome};
@@ -34,11 +35,11 @@ pub(crate) static RUNG: Rung = Rung { plan, climb };
 /// there it is what a shell leaves behind. On v2 the living are spared, and these are pages
 /// of the parent itself, which has no processes, and of other dead ones, the unit that was just
 /// stopped for one; no disk takes longer than a moment to read them again.
-const NOTHING_V1: u64 = 128 << 10;
+pub(super) const NOTHING_V1: u64 = 128 << 10;
 const NOTHING_V2: u64 = 16 << 20;
 
 /// The most that is reclaimed in one go on v2; then we look how the node does.
-const CHUNK_BYTES: u64 = 32 << 20;
+pub(super) const CHUNK_BYTES: u64 = 32 << 20;
 
 /// Parents that are named in a sentence.
 const MOST_NAMED: usize = 3;
@@ -91,7 +92,7 @@ fn can_go(ground: &Ground<'_>, ix: CgroupIx) -> bool {
 }
 
 /// The file that has the kernel reclaim below a cgroup.
-fn lever(hierarchy: Hierarchy) -> &'static str {
+pub(super) fn lever(hierarchy: Hierarchy) -> &'static str {
     match hierarchy {
         Hierarchy::V1 => "memory.force_empty",
         Hierarchy::V2 => "memory.reclaim",
@@ -246,8 +247,11 @@ fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> Step
         }
         (tools.tell)(&format!("below {}", parent.directory.display()));
         let done = match ground.census.hierarchy {
-            Hierarchy::V1 => empty(parent),
-            Hierarchy::V2 => reclaim(ground, parent, tools),
+            Hierarchy::V1 => empty(&parent.directory),
+            Hierarchy::V2 => {
+                let wanted = wanted_bytes(ground, parent);
+                reclaim(ground.host, &parent.directory, wanted, tools)
+            }
         };
         match done {
             Ok(None) => {}
@@ -258,8 +262,9 @@ fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> Step
     trouble.map_or(StepOutcome::Done, StepOutcome::Failed)
 }
 
-fn empty(parent: &Parent) -> Result<Option<StepOutcome>, RemedyError> {
-    let path = parent.directory.join(lever(Hierarchy::V1));
+/// Has the kernel take all that can be taken below a cgroup of v1.
+pub(super) fn empty(directory: &Path) -> Result<Option<StepOutcome>, RemedyError> {
+    let path = directory.join(lever(Hierarchy::V1));
     match write(&path, "0") {
         Ok(()) => Ok(None),
         // It did what it could; the count afterwards tells what that came to.
@@ -271,19 +276,19 @@ fn empty(parent: &Parent) -> Result<Option<StepOutcome>, RemedyError> {
 
 /// Asks for as many bytes as there are to be had and not for more: what is asked for beyond
 /// that the kernel takes from those whom `memory.low` protects.
-fn reclaim(
-    ground: &Ground<'_>,
-    parent: &Parent,
+pub(super) fn reclaim(
+    host: &Host,
+    directory: &Path,
+    mut wanted: u64,
     tools: &mut Tools<'_>,
 ) -> Result<Option<StepOutcome>, RemedyError> {
-    let path = parent.directory.join(lever(Hierarchy::V2));
-    let _spared = Spared::spare(ground.host, &parent.directory, tools.journal)?;
-    let mut wanted = wanted_bytes(ground, parent);
+    let path = directory.join(lever(Hierarchy::V2));
+    let _spared = Spared::spare(host, directory, tools.journal)?;
     while wanted > 0 {
         if tools.stop.load(Ordering::Relaxed) {
             return Ok(Some(StepOutcome::Stopped(ASKED_TO_STOP.into())));
         }
-        if tools.strain.ease(ground.host) == Ease::TooMuch {
+        if tools.strain.ease(host) == Ease::TooMuch {
             let why = "the node lacks memory; it was left alone";
             return Ok(Some(StepOutcome::Stopped(why.into())));
         }
@@ -315,7 +320,6 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sexton_host::Host;
     use sexton_model::census::{Census, Method};
 
     use super::super::{Aim, Allowance};

@@ -58,6 +58,10 @@ impl<'a> From<&'a Judged> for DiagnosisView<'a> {
                 code: rule.code,
                 because: &rule.because,
             }),
+            seen_by: all(&diagnosis.step_downs, |step| StepDownView {
+                what: &step.what,
+                by: &step.by,
+            }),
             gaps: all(&diagnosis.gaps, GapView::from),
         }
     }
@@ -82,7 +86,14 @@ pub struct DiagnosisView<'a> {
     explanations: Vec<ExplanationView<'a>>,
     forecast: Vec<ForecastView<'a>>,
     not_judged: Vec<NotJudgedView<'a>>,
+    seen_by: Vec<StepDownView<'a>>,
     gaps: Vec<GapView<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct StepDownView<'a> {
+    what: &'a str,
+    by: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -9,6 +9,7 @@ use sexton_model::moment::Moment;
 use super::drawing::{draw, subject_words};
 use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
 use super::{Judged, words};
+use crate::gaps::grouped;
 use crate::paint::{Look, Paint};
 use crate::text::{WIDTH, duration, paragraph, wrap};
 
@@ -29,6 +30,7 @@ pub fn text(out: &mut dyn Write, judged: &Judged, paint: Paint) -> io::Result<()
     page.explanations(out)?;
     page.forecasts(out)?;
     page.not_judged(out)?;
+    page.step_downs(out)?;
     page.gaps(out)
 }
 
@@ -273,10 +275,27 @@ impl Page<'_> {
             return Ok(());
         }
         self.heading(out, "Not judged")?;
-        for rule in &self.diagnosis().not_judged {
-            paragraph(out, &format!("  {:<8} ", rule.code), &rule.because)?;
+        // One reason may keep several rules from judging.
+        for alike in grouped(&self.diagnosis().not_judged, |rule| &rule.because) {
+            let codes: Vec<&str> = alike.iter().map(|rule| rule.code).collect();
+            let because = alike.first().map_or("", |rule| &rule.because);
+            paragraph(out, &format!("  {:<8} ", codes.join(", ")), because)?;
         }
         Ok(())
+    }
+
+    /// By what lesser means things were seen, in one line.
+    fn step_downs(&self, out: &mut dyn Write) -> io::Result<()> {
+        let steps = &self.diagnosis().step_downs;
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let steps: Vec<String> = steps
+            .iter()
+            .map(|step| format!("{} by {}", step.what, step.by))
+            .collect();
+        writeln!(out)?;
+        paragraph(out, "Seen by other means: ", &steps.join(", "))
     }
 
     fn gaps(&self, out: &mut dyn Write) -> io::Result<()> {

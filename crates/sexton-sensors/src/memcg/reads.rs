@@ -2,21 +2,24 @@
 //!
 //! Where a read walks the dying cgroups, it is slow above them and quick beside them. That
 //! comparison, and its growth with the census, is the proof that they cost a reader
-//! anything, whatever the version of the kernel says.
+//! anything, whatever the version of the kernel says. Where no census names the cgroups, the
+//! places are chosen from the directories there are.
+
+mod places;
 
 use std::path::{Path, PathBuf};
 
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::{Host, clock};
-use sexton_model::census::{Census, CgroupIx, State};
+use sexton_model::census::{Census, CgroupIx};
 use sexton_model::fact::memcg::{self as fact, MemcgReads};
 use sexton_model::gap::Gap;
 use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
-use sexton_model::text::escape;
 
 use super::host_gap;
 use crate::numa_stat;
+use places::Places;
 
 /// The file that kubelet and its like poll. Never `memory.numa_stat`: on old kernels that
 /// is the very walk that holds a core.
@@ -31,6 +34,10 @@ const READS: u32 = 5;
 
 /// A read that took longer is not repeated: we are not to be what holds the core.
 const ENOUGH_NS: u64 = 20_000_000;
+
+/// After a longer read of the root's `memory.numa_stat` no other is asked for: it would be as
+/// long again.
+const TOO_LONG_NS: u64 = 2_000_000_000;
 
 /// Reads the root's file once, as a reader would, and tells the time it took.
 pub(super) fn time_the_root(host: &Host, node: &Subject, out: &mut Sink) -> Option<u64> {
@@ -57,13 +64,16 @@ pub(super) fn compare(
 ) {
     let memory = MemoryHierarchy::find(host).ok().flatten();
     // Paths of the census are those of the whole hierarchy.
-    let whole = memory.filter(|memory| memory.part == Path::new("/"));
-    let Some(mount) = whole.and_then(|memory| memory.mount) else {
+    let Some(memory) = memory.filter(|memory| memory.part == Path::new("/")) else {
+        return;
+    };
+    let Some(mount) = &memory.mount else {
         return;
     };
     let Some(root_ns) = least(host, &mount.join(FILE), first_ns) else {
         return;
     };
+    let places = Places::choose(host, &memory, census, above);
     let mut reads = MemcgReads {
         file: FILE.to_owned(),
         root_first_ns: first_ns,
@@ -71,44 +81,10 @@ pub(super) fn compare(
         dying: census.counts.dying,
         ..MemcgReads::default()
     };
-    let leaf = leaf(census);
-    let leaf_ns = leaf.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
-    if let (Some(leaf), Some(ns)) = (leaf, leaf_ns) {
-        reads.leaf = Some(escape(&census.tree.path(leaf)));
-        reads.leaf_ns = Some(ns);
-    }
-    let above = above.filter(|ix| census.tree.get(*ix).parent.is_some());
-    let above_ns = above.and_then(|ix| least(host, &file_of(&mount, census, ix), None));
-    if let (Some(above), Some(ns)) = (above, above_ns) {
-        reads.ancestor = Some(escape(&census.tree.path(above)));
-        reads.ancestor_dying = Some(census.dying_below(above));
-        reads.ancestor_ns = Some(ns);
-    }
+    places.time_leaf(host, FILE, &mut reads);
+    let time = |directory: &Path| least(host, &directory.join(FILE), None);
+    places.time_above(time, &mut reads);
     out.event(out.now(), &Subject::node(), &fact::MEMCG_READS, reads);
-}
-
-/// A live cgroup with nothing below it; one in use if there is one.
-fn leaf(census: &Census) -> Option<CgroupIx> {
-    let leaves = census.tree.iter().filter(|(_, cgroup)| {
-        cgroup.state == State::Live && cgroup.parent.is_some() && !cgroup.has_children
-    });
-    let mut leaves = leaves.peekable();
-    let any = leaves.peek().map(|(ix, _)| *ix);
-    let used = leaves
-        .find(|(_, cgroup)| cgroup.populated)
-        .map(|(ix, _)| ix);
-    used.or(any)
-}
-
-fn file_of(mount: &Path, census: &Census, ix: CgroupIx) -> PathBuf {
-    folder_of(mount, census, ix).join(FILE)
-}
-
-fn folder_of(mount: &Path, census: &Census, ix: CgroupIx) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    let path = census.tree.path(ix);
-    let below = path.strip_prefix(b"/").unwrap_or(&path);
-    mount.join(std::ffi::OsStr::from_bytes(below))
 }
 
 /// The root's file that may walk all dying cgroups. On v2 the root has none, and a read below
@@ -121,22 +97,27 @@ pub(crate) fn numa_file(host: &Host) -> Result<PathBuf, Gap> {
     file.ok_or_else(numa_stat::absent)
 }
 
-/// Reads the leaf's file, then the root's once: whoever asks has been told what that may cost.
+/// Reads the leaf's file, then once the root's and that of a cgroup above dying ones: who asks
+/// for it knows what that may cost.
 pub(crate) fn time_numa_stat(host: &Host, census: &Census) -> Result<MemcgReads, Gap> {
     let file = numa_file(host)?;
-    let mount = file.parent().unwrap_or(&file);
-    let leaf = leaf(census).map(|ix| (ix, folder_of(mount, census, ix).join(NUMA_FILE)));
-    let leaf_ns = leaf.as_ref().and_then(|(_, file)| least(host, file, None));
-    let leaf = leaf.filter(|_| leaf_ns.is_some());
-    let root_ns = time_once(host, &file).map_err(|error| host_gap(&error))?;
-    Ok(MemcgReads {
+    let memory = MemoryHierarchy::find(host).map_err(|error| host_gap(&error))?;
+    let above = census.close_ups(1).first().and_then(|look| look.above);
+    let places = memory.map(|memory| Places::choose(host, &memory, census, above));
+    let places = places.unwrap_or_default();
+    let mut reads = MemcgReads {
         file: NUMA_FILE.to_owned(),
-        root_ns: Some(root_ns),
-        leaf: leaf.map(|(ix, _)| escape(&census.tree.path(ix))),
-        leaf_ns,
         dying: census.counts.dying,
         ..MemcgReads::default()
-    })
+    };
+    places.time_leaf(host, NUMA_FILE, &mut reads);
+    let root_ns = time_once(host, &file).map_err(|error| host_gap(&error))?;
+    reads.root_ns = Some(root_ns);
+    if root_ns < TOO_LONG_NS {
+        let time = |directory: &Path| time_once(host, &directory.join(NUMA_FILE)).ok();
+        places.time_above(time, &mut reads);
+    }
+    Ok(reads)
 }
 
 /// The least of several reads; `first` is one that was taken already.

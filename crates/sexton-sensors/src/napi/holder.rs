@@ -73,6 +73,12 @@ impl Holder {
             &look.frames[..n]
         })
     }
+
+    /// Whether it is a thread of this process.
+    pub(super) fn is_own(&self, host: &Host) -> bool {
+        let path = host.proc(&format!("self/task/{}", self.pid));
+        path.is_ok_and(|path| host.root().meta(&path).is_ok())
+    }
 }
 
 #[cfg(test)]

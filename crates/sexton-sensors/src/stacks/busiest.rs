@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore};
+use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore, StackShare};
 use sexton_model::moment::Moment;
 use sexton_model::origin::Origin;
 use sexton_model::record::Sink;
@@ -23,6 +23,11 @@ const LEAST_RATIO: f64 = 0.1;
 const MAX_STACKS: usize = 1 << 14;
 /// What is told of a stack, in bytes.
 const MAX_STACK_BYTES: usize = 4096;
+
+/// Stacks of a process that are told.
+const MAX_STACKS_TOLD: usize = 16;
+/// What is told of all stacks of a process, in bytes: sixteen of the depth that reads have.
+const MAX_STACKS_BYTES: usize = 8192;
 
 /// A sample, as far as it matters here.
 #[derive(Debug, Clone, Copy)]
@@ -117,12 +122,20 @@ impl Busiest {
         hot.truncate(MAX_TOLD);
         for (pid, process) in hot {
             let subject = Subject::new(SubjectKind::Process, pid.to_string());
-            let says = ProcessOnCore {
-                own: (pid == self.own_pid).then_some(true),
-                n_lost: Some(self.n_lost).filter(|n| *n > 0),
-                ..process.describe(interval, per_core)
+            let is_own = pid == self.own_pid;
+            // Our own work is excluded from every core it was on, not only from the worst.
+            let cores = match is_own {
+                true => process.cores_above(LEAST_RATIO * per_core),
+                false => vec![process.worst_core()],
             };
-            out.event(now, &subject, &PROCESS_ON_CORE, says);
+            for core in cores {
+                let says = ProcessOnCore {
+                    own: is_own.then_some(true),
+                    n_lost: Some(self.n_lost).filter(|n| *n > 0),
+                    ..process.describe(core, interval, per_core)
+                };
+                out.event(now, &subject, &PROCESS_ON_CORE, says);
+            }
         }
         (self.began, self.n_stacks, self.n_lost) = (Some(now), 0, 0);
     }
@@ -141,13 +154,29 @@ impl Process {
             .unwrap_or_default()
     }
 
-    fn describe(&self, interval: Duration, per_core: f64) -> ProcessOnCore {
-        let (cpu, all, kernel) = self.worst_core();
+    /// Cores where it had at least this many samples in the kernel, as [`Self::worst_core`].
+    fn cores_above(&self, least: f64) -> Vec<(u32, u64, u64)> {
+        let cores = self.cores.iter();
+        let cores = cores.map(|(cpu, (all, kernel))| (*cpu, *all, *kernel));
+        let mut cores: Vec<_> = cores
+            .filter(|(.., kernel)| *kernel as f64 >= least)
+            .collect();
+        cores.sort_unstable();
+        cores
+    }
+
+    fn describe(
+        &self,
+        (cpu, all, kernel): (u32, u64, u64),
+        interval: Duration,
+        per_core: f64,
+    ) -> ProcessOnCore {
         let sum = |pick: fn(&(u64, u64)) -> u64| self.cores.values().map(pick).sum::<u64>();
         let n_kernel = sum(|core| core.1);
         let ratio = |n: u64| thousandths((n as f64 / per_core).min(1.0));
-        let hottest = self.stacks.values();
-        let hottest = hottest.max_by_key(|(n, stack)| (*n, stack.len()));
+        let stacks = self.most_frequent();
+        let hottest = stacks.first();
+        let share = |stack: &StackShare| stack.samples as f64 / n_kernel.max(1) as f64;
         ProcessOnCore {
             comm: Some(self.comm.to_string()),
             cpu: Some(cpu),
@@ -158,10 +187,36 @@ impl Process {
             interval_ns: u64::try_from(interval.as_nanos()).ok(),
             core_ratio: Some(ratio(all)),
             kernel_ratio: Some(ratio(kernel)),
-            hot_stack: hottest.map_or_else(Vec::new, |(_, stack)| functions(stack)),
-            hot_share: hottest.map(|(n, _)| thousandths(*n as f64 / n_kernel.max(1) as f64)),
+            hot_stack: hottest.map_or_else(Vec::new, |stack| stack.frames.clone()),
+            hot_share: hottest.map(|stack| thousandths(share(stack))),
+            stacks,
             ..ProcessOnCore::default()
         }
+    }
+
+    /// The kernel stacks that were seen most, as they were seen: what they mean is for the
+    /// judge to say. One stack alone may be a third of a walk, or less.
+    fn most_frequent(&self) -> Vec<StackShare> {
+        let stacks = self.stacks.values().map(|(n, stack)| StackShare {
+            samples: *n,
+            frames: functions(stack),
+        });
+        let mut stacks: Vec<StackShare> = stacks.collect();
+        stacks.sort_by(|a, b| {
+            let key = |stack: &StackShare| (stack.samples, stack.frames.len());
+            key(b).cmp(&key(a)).then_with(|| b.frames.cmp(&a.frames))
+        });
+        let mut bytes = 0;
+        let fits = |stack: &StackShare| {
+            bytes += stack
+                .frames
+                .iter()
+                .map(|name| name.len() + 1)
+                .sum::<usize>();
+            bytes <= MAX_STACKS_BYTES
+        };
+        let most = stacks.into_iter().take(MAX_STACKS_TOLD);
+        most.take_while(fits).collect()
     }
 }
 
@@ -276,14 +331,46 @@ mod tests {
     }
 
     #[test]
+    fn the_most_frequent_stacks_are_told_with_their_counts() {
+        let mut process = Process {
+            comm: "kubelet".into(),
+            cgroup: None,
+            cores: HashMap::from([(1, (500, 500))]),
+            stacks: HashMap::new(),
+        };
+        for n in 0..40_u64 {
+            let name = format!("f{n:02}");
+            process
+                .stacks
+                .insert(n, (n + 1, vec![place(&name), place("read")]));
+        }
+        let told = process.describe((1, 500, 500), Duration::from_secs(10), 1000.0);
+        let of = |i: usize| (told.stacks[i].samples, told.stacks[i].frames.join(";"));
+        assert_eq!(of(0), (40, "read;f39".to_owned()));
+        assert_eq!(of(15), (25, "read;f24".to_owned()));
+        assert_eq!(told.stacks.len(), 16);
+        assert_eq!(told.hot_stack, ["read", "f39"]);
+        // Deep ones are fewer.
+        let deep: Vec<Arc<Place>> = (0..200)
+            .map(|_| place("a_long_name_of_a_function"))
+            .collect();
+        for n in 0..40 {
+            process.stacks.insert(n, (n + 1, deep.clone()));
+        }
+        let told = process.describe((1, 500, 500), Duration::from_secs(10), 1000.0);
+        assert_eq!(told.stacks.len(), 2);
+    }
+
+    #[test]
     fn our_own_process_is_told_as_such() {
         let mut busiest = Busiest::new(Duration::from_millis(10));
         busiest.tell(&mut Sink::new("stacks", Moment::from_ns(1)));
-        for pid in [std::process::id(), u32::MAX] {
-            for _ in 0..500 {
+        let own = std::process::id();
+        for (pid, cpu) in [(own, 0), (own, 1), (u32::MAX, 0)] {
+            for _ in 0..400 + cpu {
                 busiest.see(Seen {
                     pid,
-                    cpu: 0,
+                    cpu,
                     comm: &"sexton".into(),
                     cgroup: None,
                     is_kernel: true,
@@ -294,11 +381,16 @@ mod tests {
         let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
         busiest.tell(&mut out);
         let told = out.into_records();
-        let own = told
+        let says = told
             .iter()
             .filter_map(|record| record.says(&PROCESS_ON_CORE));
-        let own: Vec<_> = own.map(|says| says.own).collect();
-        assert_eq!(own, [Some(true), None]);
+        let own: Vec<_> = says.map(|says| (says.cpu, says.own)).collect();
+        let expected = [
+            (Some(0), Some(true)),
+            (Some(1), Some(true)),
+            (Some(0), None),
+        ];
+        assert_eq!(own, expected);
     }
 
     #[test]

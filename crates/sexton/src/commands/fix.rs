@@ -30,8 +30,10 @@ pub fn run(args: &FixArgs) -> Result<Exit> {
     let host = Host::live()?;
     let target = target::choose(args)?;
     let mut eyes = LiveEyes { host: &host };
+    // Stopping a source takes no census.
     let first = match eyes.census() {
-        Ok(census) => census,
+        Ok(census) => Some(census),
+        Err(_) if !target.sources.is_empty() => None,
         Err(gap) => return Ok(blind(&gap)),
     };
     let target::Target {
@@ -40,7 +42,7 @@ pub fn run(args: &FixArgs) -> Result<Exit> {
     let mut fix = Fix {
         host: &host,
         sources: sources.clone(),
-        aim: target.aim(&first),
+        aim: target.aim(first.as_ref()),
         advice: advice.clone(),
         eyes: &mut eyes,
         allowance: Allowance {

@@ -1,6 +1,7 @@
 //! The real binary, as users run it.
 
 mod bundle;
+mod captured;
 mod check;
 mod codes;
 mod command;

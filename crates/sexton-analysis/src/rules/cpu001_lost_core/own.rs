@@ -1,4 +1,5 @@
-//! What of a lost core sexton itself had: the one who looks must not accuse itself.
+//! What of a lost core sexton itself had, by samples of stacks: for recordings that do not
+//! tell it by core and moment (`core_own_ratio`).
 
 use std::time::Duration;
 
@@ -17,6 +18,10 @@ pub(super) const LEAST: f64 = 0.05;
 /// The part of these stretches in which sexton may have had the core. Samples are summed up
 /// over intervals that do not begin and end with a stretch, so this is what it had at most.
 pub(super) fn part(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> f64 {
+    if case.own_work().is_known() {
+        // It was left out already.
+        return 0.0;
+    }
     let own = case.events(&PROCESS_ON_CORE).filter(|event| {
         let cpu = event.says.cpu.map(Subject::cpu);
         event.says.own == Some(true) && cpu.as_ref() == Some(core)

@@ -1,7 +1,10 @@
+use std::collections::BTreeSet;
+
+use sexton_model::fact::core::CORE_OWN_RATIO;
 use sexton_model::fact::stack::PROCESS_ON_CORE;
 
 use super::*;
-use crate::testing::story::{Story, subject, words};
+use crate::testing::story::{Story, at, subject, words};
 
 #[test]
 fn a_core_in_the_kernel_for_seconds_is_lost() {
@@ -86,6 +89,27 @@ fn a_core_that_sexton_itself_had_is_a_note() {
     assert!(words.contains("was the work of sexton itself"), "{words}");
     // One that only bears its name is accused like any other.
     assert_eq!(lost_to(&[])[0].severity, Severity::Serious);
+}
+
+/// A core in the kernel from 10 s to 19 s, of which sexton had this part from 11 s on.
+fn with_own(own: f64) -> Story {
+    let mut story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01));
+    let told: BTreeSet<Moment> = story.records().iter().map(|record| record.at).collect();
+    let core = Subject::cpu(1);
+    for told in told.into_iter().filter(|told| *told > at(11.0)) {
+        let seconds = told.as_ns() as f64 / 1e9;
+        story = story.sample("cores", seconds, &core, &CORE_OWN_RATIO, own);
+    }
+    story
+}
+
+#[test]
+fn the_kernels_work_for_sexton_is_no_finding() {
+    assert!(with_own(0.95).found_by(&RULE).is_empty());
+    assert!(with_own(0.6).found_by(&RULE).is_empty());
+    // Another had the rest of the core, all of it in the kernel.
+    let shared = with_own(0.2).found_by(&RULE);
+    assert_eq!(shared[0].severity, Severity::Serious);
 }
 
 #[test]

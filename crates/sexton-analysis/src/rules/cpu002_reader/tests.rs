@@ -1,5 +1,5 @@
 use sexton_model::fact::napi::NAPI_STARVED;
-use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore, StackShare};
 
 use super::*;
 use crate::testing::story::{Story, subject, words};
@@ -44,7 +44,7 @@ fn any_reader_that_walks_is_named_with_function_and_core() {
     for expected in [
         "anything (pid 812)",
         "93 % of core 3",
-        "cpumask_next",
+        "memcg_numa_stat_show",
         "walking memory cgroups",
     ] {
         assert!(finding.title.contains(expected), "{}", finding.title);
@@ -118,4 +118,50 @@ fn without_stacks_nobody_is_cleared() {
             .len(),
         1
     );
+}
+
+/// A process with this part of core 3 and these kernel stacks.
+fn with_stacks(ratio: f64, stacks: &[(u64, &str)], own: Option<bool>) -> Vec<Finding> {
+    let frames = |stack: &str| stack.split(';').map(str::to_owned).collect();
+    let shares = stacks.iter().map(|(samples, stack)| StackShare {
+        samples: *samples,
+        frames: frames(stack),
+    });
+    let says = ProcessOnCore {
+        comm: Some("kubelet".to_owned()),
+        cpu: Some(3),
+        interval_ns: Some(10_000_000_000),
+        kernel_ratio: Some(ratio),
+        hot_stack: frames(ZERO),
+        hot_share: Some(0.3),
+        stacks: shares.collect(),
+        own,
+        ..ProcessOnCore::default()
+    };
+    let process = subject(SubjectKind::Process, "812");
+    let story = Story::default().says("stacks", 20.0, &process, &PROCESS_ON_CORE, says);
+    story.found_by(&RULE)
+}
+
+#[test]
+fn the_share_of_all_stacks_counts_and_not_the_hottest() {
+    let iter = "vfs_read;seq_read;memcg_numa_stat_show;mem_cgroup_iter";
+    let stacks = [(30, ZERO), (28, WALK), (25, iter)];
+    let found = with_stacks(0.9, &stacks, None);
+    assert_eq!(found[0].id().as_str(), "CPU002:kubelet");
+    let words = words(&found[0]);
+    assert!(
+        words.contains("64 % of its kernel samples were walking memory cgroups"),
+        "{words}"
+    );
+    // Of a quarter of a core less than the limit goes into it.
+    assert!(with_stacks(0.25, &stacks, None).is_empty());
+    assert!(with_stacks(0.9, &stacks[..1], None).is_empty());
+}
+
+#[test]
+fn what_sexton_reads_itself_is_no_finding() {
+    let stacks = [(28, WALK)];
+    assert!(with_stacks(0.9, &stacks, Some(true)).is_empty());
+    assert_eq!(with_stacks(0.9, &stacks, None).len(), 1);
 }

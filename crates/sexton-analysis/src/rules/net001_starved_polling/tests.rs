@@ -93,3 +93,24 @@ fn polling_that_runs_is_not_starved() {
     let told = Story::default().heard("cores", 1.0).told_by(&RULE);
     assert_eq!(told.not_judged.len(), 1);
 }
+
+#[test]
+fn what_waits_for_sexton_itself_is_no_finding() {
+    let held = |more: &[(&'static str, &str)]| {
+        let mut details = vec![
+            ("what", "napi/ens5-8193"),
+            ("waited_ns", "900000000"),
+            ("holder_pid", "77"),
+            ("holder_comm", "numa_stat"),
+        ];
+        details.extend(more);
+        Story::default().event("napi", 20.0, &Subject::cpu(1), &NAPI_STARVED, &details)
+    };
+    assert!(
+        held(&[("holder_own", "yes")])
+            .heard("napi", 1.0)
+            .found_by(&RULE)
+            .is_empty()
+    );
+    assert_eq!(held(&[]).found_by(&RULE).len(), 1);
+}

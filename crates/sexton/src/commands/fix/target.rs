@@ -34,8 +34,9 @@ pub struct Target {
 impl Target {
     /// The dying cgroups that it left: those of the origins, and those whose path names one
     /// of the units.
-    pub fn aim(&self, census: &Census) -> Aim {
-        let of_units = census.origins.iter().filter(|origin| {
+    pub fn aim(&self, census: Option<&Census>) -> Aim {
+        let named = census.map_or(&[][..], |census| &census.origins);
+        let of_units = named.iter().filter(|origin| {
             let unit = origin.unit.as_ref();
             origin.dying > 0 && unit.is_some_and(|unit| self.units.contains(unit))
         });
@@ -101,22 +102,17 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
             continue;
         };
         target.units.push(unit.name.clone());
-        let how = how(args).unwrap_or_else(|| How::fitting(risks.of(name), false));
-        if how == How::Bound {
-            // A unit that starts things from within does not restart for it.
-            let limit = match diagnosis.restarts(name) {
-                true => "",
-                false => "a bound on restarts does not end what it does while it runs: ",
-            };
+        let asked = how(args);
+        let how = asked.unwrap_or_else(|| How::fitting(risks.of(name), false));
+        let restarts = diagnosis.restarts(name);
+        if how == How::Bound && restarts {
             target.advice.push(Advice {
-                text: format!("{limit}if nobody needs {name}, mask it instead of bounding it"),
+                text: format!("if nothing needs {name}, mask it instead of bounding it"),
                 command: Some(format!("sexton fix --unit {name} --how mask --apply")),
             });
         }
-        // A socket has no restarts, and one that fails for good may be how people log in.
-        if how == How::Mask || !name.ends_with(".socket") {
-            target.sources.push(Source::Unit(unit, how));
-        }
+        let can_help = restarts || asked.is_some();
+        target.sources.extend(source(unit, how, can_help));
     }
     let advice = diagnosis.advice().map(|remedy| Advice {
         text: remedy.text.clone(),
@@ -128,6 +124,26 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         }
     }
     Ok(())
+}
+
+/// A unit as a source of trouble. A bound does not end one that makes containers while it runs
+/// on: only stopping does, and that waits until a person says so.
+fn source(unit: Unit, how: How, bound_can_help: bool) -> Option<Source> {
+    match how {
+        How::Mask => Some(Source::Unit(unit, How::Mask)),
+        How::Bound if !bound_can_help => {
+            let name = &unit.name;
+            let why = format!(
+                "{name} does not restart, so only stopping it ends this, and nothing says that \
+                 this node can do without it; `sexton fix --unit {name} --apply` stops and masks \
+                 it"
+            );
+            Some(Source::Withheld(unit, why))
+        }
+        // A socket has no restarts, and one that fails for good may be how people log in.
+        How::Bound if unit.name.ends_with(".socket") => None,
+        How::Bound => Some(Source::Unit(unit, How::Bound)),
+    }
 }
 
 /// What is known of units that have no use here.

@@ -1,0 +1,254 @@
+//! A pile of dying cgroups that could be counted and not named: where it lies, and what it
+//! grows in step with.
+//!
+//! Where no census names the dying ones, three things still lead to who makes them: the one
+//! parent directory that has memory of dead children, cgroups that were removed under our eyes
+//! and never released, and a count that grows as containers end or a unit starts.
+
+use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_ORIGIN, MEMCG_READS, MemcgReads};
+use sexton_model::finding::{Confidence, Evidence};
+use sexton_model::moment::Moment;
+use sexton_model::subject::Subject;
+
+use crate::case::Case;
+use crate::evidence::creations::Creations;
+use crate::evidence::read_cost::SLOW_TIMES;
+use crate::words::figures::{count, time_ns};
+
+/// Fewer in the window tell nothing.
+const LEAST: f64 = 3.0;
+
+/// A count that grows by this for each thing that happens goes in step with it: a container
+/// leaves one cgroup, or one more for what is in it; some are released at once.
+const PER_EACH: (f64, f64) = (0.5, 3.0);
+
+/// What each dying one uses at least: one page pins it, often no more.
+const BYTES_EACH: f64 = 2048.0;
+
+/// A pile without names.
+#[derive(Debug)]
+pub(crate) struct Nameless<'a> {
+    points: Vec<(Moment, f64)>,
+    /// The directory that they lie below, and how that is known.
+    pub(crate) parent: Option<Parent<'a>>,
+}
+
+/// The directory above most of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Parent<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) confidence: Confidence,
+    pub(crate) evidence: Evidence,
+}
+
+impl<'a> Nameless<'a> {
+    /// `None` when a census names them, or none could be counted.
+    pub(crate) fn of(case: &Case<'a>) -> Option<Self> {
+        let points: Vec<_> = case.samples(&MEMCG_DYING, &Subject::node()).collect();
+        let is_named = !case.of(&MEMCG_ORIGIN).is_empty();
+        let (_, dying) = *points.last().filter(|_| !is_named)?;
+        let reads = case.events(&MEMCG_READS).rev();
+        let parents: Vec<Parent<'a>> = reads
+            .filter_map(|event| parent(case, event.says, dying))
+            .collect();
+        let parent = parents.into_iter().max_by_key(|parent| parent.confidence);
+        Some(Self { points, parent })
+    }
+
+    /// By how many they became more in the window.
+    pub(crate) fn grown(&self) -> f64 {
+        let first = self.points.first().map_or(0.0, |point| point.1);
+        let last = self.points.last().map_or(0.0, |point| point.1);
+        (last - first).max(0.0)
+    }
+
+    /// Whether something happened between the first count and the last.
+    pub(crate) fn is_within(&self, at: Moment) -> bool {
+        let (first, last) = (self.points.first(), self.points.last());
+        first.is_some_and(|first| first.0 <= at) && last.is_some_and(|last| at <= last.0)
+    }
+
+    /// Whether the count grew as something happened `n` times between the first count and
+    /// the last.
+    pub(crate) fn in_step(&self, n: usize, what: &str) -> Option<Evidence> {
+        let grown = self.grown();
+        let each = grown / n as f64;
+        let is_enough = n as f64 >= LEAST && grown >= LEAST;
+        (is_enough && PER_EACH.0 <= each && each <= PER_EACH.1).then(|| {
+            let text = format!(
+                "while {what} {} times, dying ones became {} more",
+                count(n as u64),
+                count(grown as u64)
+            );
+            Evidence::speaks_for("memcg: count", text).value(each)
+        })
+    }
+
+    /// Patterns of cgroups that were removed in the window and are held still, as many as the
+    /// pile grew by for the most part, with how many are held.
+    pub(crate) fn patterns(&self, creations: &Creations<'_>) -> Vec<(String, u64)> {
+        let all = creations.creations.iter();
+        let mut patterns: Vec<&str> = all.map(|creation| creation.pattern.as_str()).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        let held = patterns
+            .into_iter()
+            .filter(|pattern| self.may_hold(pattern))
+            .map(|pattern| (pattern.to_owned(), creations.fate(pattern).n_left));
+        held.filter(|(_, n)| *n as f64 >= LEAST.max(0.5 * self.grown()))
+            .collect()
+    }
+
+    /// Whether a path may be that of one of them: it lies below the parent, if that is known.
+    fn may_hold(&self, path: &str) -> bool {
+        self.parent.as_ref().is_none_or(|parent| {
+            let below = path.strip_prefix(parent.path);
+            below.is_some_and(|below| below.starts_with('/'))
+        })
+    }
+}
+
+/// The parent that timed reads were taken at, if most of the dying ones lie below it.
+fn parent<'a>(case: &Case<'_>, reads: &'a MemcgReads, dying: f64) -> Option<Parent<'a>> {
+    let path = reads.ancestor.as_deref()?;
+    let number = |n: Option<u64>| n.map(|n| n as f64);
+    let known = |confidence, source: &'static str, text| Parent {
+        path,
+        confidence,
+        evidence: Evidence::speaks_for(source, text),
+    };
+    if let Some(n) = number(reads.ancestor_dying).filter(|n| *n >= 0.5 * dying) {
+        let text = format!("the kernel counts {} below {path}", count(n as u64));
+        return Some(known(Confidence::CERTAIN, "memcg: cgroup.stat", text));
+    }
+    let times = [
+        number(reads.ancestor_ns),
+        number(reads.root_ns),
+        number(reads.leaf_ns),
+    ];
+    if let [Some(here), Some(root), Some(leaf)] = times
+        && here >= 0.5 * root
+        && here >= case.limit(&SLOW_TIMES) * leaf
+    {
+        let text = format!(
+            "a read at {path} takes as long as at the root, {} and {}, so most of them lie there",
+            time_ns(here),
+            time_ns(root)
+        );
+        return Some(known(Confidence::CERTAIN, "memcg: timed reads", text));
+    }
+    // Beside others that have memory of dead ones nothing tells where the many are: a few with
+    // much cache use more than many with a page each.
+    number(reads.n_ancestors).filter(|n| *n <= 1.0)?;
+    let bytes = number(reads.ancestor_bytes).filter(|bytes| *bytes >= BYTES_EACH * dying)?;
+    let text = format!(
+        "only {path} uses memory beyond the living, {} KiB: that of dead ones",
+        count(bytes as u64 >> 10)
+    );
+    Some(known(Confidence::LIKELY, "memcg: counters", text))
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::diagnosis::Diagnosis;
+    use sexton_model::fact::memcg;
+    use sexton_model::record::Sink;
+
+    use crate::testing::{Churn, Watch, at, creations, lives};
+
+    use super::*;
+
+    const IMAGE: &str = "amazon/amazon-ecs-agent:latest";
+
+    /// Counts of a node where nothing names the dying ones, and what a read costs there.
+    fn counted(first: f64, each: f64, reads: MemcgReads) -> Watch {
+        let mut watch = Watch::new(1000, 40);
+        for census in 0..4_u32 {
+            let mut out = Sink::new("memcg", at(1001 + 12 * u64::from(census)));
+            let dying = first + each * f64::from(census);
+            out.sample(&Subject::node(), &memcg::MEMCG_LIVE, 240.0);
+            out.sample(&Subject::node(), &memcg::MEMCG_DYING, dying);
+            watch.add(out);
+        }
+        let mut out = Sink::new("memcg", at(1002));
+        out.event(at(1002), &Subject::node(), &MEMCG_READS, reads);
+        watch.add(out);
+        watch
+    }
+
+    /// Twelve containers that end while the pile is watched.
+    fn with_containers(mut watch: Watch) -> Watch {
+        watch.add(lives(1037, 3, 12, 1, IMAGE, "ecs-agent", "1"));
+        watch
+    }
+
+    fn nowhere() -> MemcgReads {
+        MemcgReads {
+            file: "memory.stat".to_owned(),
+            root_ns: Some(50_000),
+            ..MemcgReads::default()
+        }
+    }
+
+    fn docker() -> MemcgReads {
+        MemcgReads {
+            file: "memory.stat".to_owned(),
+            ancestor: Some("/docker".to_owned()),
+            ancestor_bytes: Some(200_000_000),
+            n_ancestors: Some(1),
+            ancestor_ns: Some(60_000),
+            leaf_ns: Some(50_000),
+            ..MemcgReads::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(diagnosis: &Diagnosis, cause: &str, effect: &str, expected: Option<u8>) {
+        let mut links = diagnosis.links.iter();
+        let link = links.find(|one| one.cause.as_str() == cause && one.effect.as_str() == effect);
+        let sure = link.map(|link| link.confidence);
+        assert_eq!(
+            sure,
+            expected.map(Confidence::percent),
+            "{:#?}",
+            diagnosis.links
+        );
+    }
+
+    #[test]
+    fn a_pile_that_grows_as_containers_end_is_theirs() {
+        let cause = format!("CTR001:{IMAGE}");
+        let grows = with_containers(counted(30_000.0, 4.0, nowhere())).diagnose();
+        check(&grows, &cause, "MCG001:node", Some(75));
+        let placed = with_containers(counted(30_000.0, 4.0, docker())).diagnose();
+        check(&placed, &cause, "MCG001:/docker", Some(85));
+        // It stands, or grows by far more than they can leave.
+        let stands = with_containers(counted(30_000.0, 0.0, nowhere())).diagnose();
+        check(&stands, &cause, "MCG001:node", None);
+        let more = with_containers(counted(30_000.0, 400.0, nowhere())).diagnose();
+        check(&more, &cause, "MCG001:node", None);
+        // Containers are made there, and it is not known to grow by them.
+        let place = with_containers(counted(30_000.0, 0.0, docker())).diagnose();
+        check(&place, &cause, "MCG001:/docker", Some(50));
+    }
+
+    #[test]
+    fn cgroups_that_were_removed_and_are_held_tell_whose_the_pile_is() {
+        let churn = |i: u64| Churn {
+            path: format!("/jobs/job-{i}"),
+            creator: ("jobber", 77),
+            ancestry: "systemd[1]",
+            unit: Some("jobber.service"),
+            is_released: false,
+        };
+        let mut watch = counted(30_000.0, 8.0, nowhere());
+        watch.add(creations(1003, (0..36).map(churn)));
+        let diagnosis = watch.diagnose();
+        check(
+            &diagnosis,
+            "UNIT002:jobber.service",
+            "MCG001:node",
+            Some(90),
+        );
+    }
+}
