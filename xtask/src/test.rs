@@ -2,7 +2,7 @@
 //!
 //! A failing step does not stop the next one. What did not run is shown and fails the
 //! whole, unless its need is named with `--allow-missing`: nothing is skipped quietly.
-//! Tests of a whole machine that fail are run once more, and named when they pass then.
+//! Tests of this machine's kernel that fail are run once more, and named when they pass then.
 
 mod again;
 mod libtest;
@@ -16,6 +16,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
 
+use self::again::Runs;
 use crate::guest::{self, Cells};
 use crate::{command, image_roots, lab, page, rootfs, setup, tidy, workspace};
 
@@ -249,7 +250,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Plain => {
             setup::python::prepare();
             setup::node::prepare();
-            let outcome = cargo_test(&["test", "--workspace", "--no-fail-fast"], &[]);
+            let outcome = cargo_test(Runs::Once, &["test", "--workspace", "--no-fail-fast"], &[]);
             *ignored = outcome.ignored;
             outcome.tally
         }
@@ -291,7 +292,7 @@ fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
     let args = [IGNORED, ON_ROOTS].concat();
     let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
-    let outcome = cargo_test(&args, roots.as_slice());
+    let outcome = cargo_test(Runs::Once, &args, roots.as_slice());
     libtest::forget_those_that_ran(ignored, &outcome.seen);
     outcome.tally
 }
@@ -305,7 +306,7 @@ fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
     let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
     let mut tally = Tally::default();
     for args in kernel_tests() {
-        let outcome = cargo_test(&args, rootfs.as_slice());
+        let outcome = cargo_test(Runs::TwiceOnFailure, &args, rootfs.as_slice());
         libtest::forget_those_that_ran(ignored, &outcome.seen);
         tally.add(outcome.tally);
     }
@@ -333,7 +334,7 @@ fn kernel_tests() -> [Vec<&'static str>; 2] {
 }
 
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
-fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
+fn cargo_test(runs: Runs, args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
     let run = |args: &[&str]| try_cargo_test(args, folders);
     let mut outcome = match run(args) {
         Ok(outcome) => outcome,
@@ -344,7 +345,7 @@ fn cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
             };
         }
     };
-    again::give_a_second_chance(&mut outcome, args, run);
+    again::give_a_second_chance(&mut outcome, runs, args, run);
     outcome
 }
 

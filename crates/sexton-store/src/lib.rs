@@ -36,6 +36,7 @@ mod seal;
 mod sealed;
 mod stacks;
 mod stream;
+mod thinning;
 mod thrift;
 mod wal;
 mod writer;

@@ -42,10 +42,47 @@ pub fn event() -> impl Strategy<Value = Body> {
 
 /// An event of this fact.
 pub fn event_of(fact: &'static Fact) -> impl Strategy<Value = Body> {
+    event_in(&Vocabulary::any(), fact)
+}
+
+/// An event of this fact whose fields are drawn from a vocabulary.
+pub fn event_in(
+    vocabulary: &Vocabulary,
+    fact: &'static Fact,
+) -> impl Strategy<Value = Body> + use<> {
     let specs = fact.payload.map_or(&[][..], |payload| payload.fields);
-    fields(specs).prop_filter_map("a number that its field cannot hold", move |fields| {
-        Body::read_event(fact, &fields).ok()
-    })
+    fields(vocabulary, specs)
+        .prop_filter_map("a number that its field cannot hold", move |fields| {
+            Body::read_event(fact, &fields).ok()
+        })
+}
+
+/// What the texts and counts of events are drawn from.
+#[derive(Clone, Debug)]
+pub struct Vocabulary {
+    texts: BoxedStrategy<String>,
+    counts: BoxedStrategy<u64>,
+}
+
+impl Vocabulary {
+    /// All that a field can hold, so that two events rarely speak of the same thing.
+    pub fn any() -> Self {
+        let counts = prop_oneof![8 => any::<u32>().prop_map(u64::from), 1 => any::<u64>()];
+        Self {
+            texts: text().boxed(),
+            counts: counts.boxed(),
+        }
+    }
+
+    /// Mostly these texts and these counts, so that events often speak of the same thing.
+    pub fn few(texts: &'static [&'static str], counts: &'static [u64]) -> Self {
+        let known = select(texts).prop_map(str::to_owned);
+        let any = Self::any();
+        Self {
+            texts: prop_oneof![7 => known, 1 => any.texts].boxed(),
+            counts: prop_oneof![7 => select(counts), 1 => any.counts].boxed(),
+        }
+    }
 }
 
 /// What a sensor could not see.
@@ -100,15 +137,18 @@ fn why() -> impl Strategy<Value = Why> {
 }
 
 /// Fields as they may be stored: those that must be there, and some of the others.
-fn fields(specs: &'static [FieldSpec]) -> BoxedStrategy<Fields> {
-    let strategies: Vec<_> = specs.iter().map(field).collect();
+fn fields(vocabulary: &Vocabulary, specs: &'static [FieldSpec]) -> BoxedStrategy<Fields> {
+    let strategies: Vec<_> = specs.iter().map(|spec| field(vocabulary, spec)).collect();
     let present = |fields: Vec<Option<_>>| fields.into_iter().flatten().collect();
     strategies.prop_map(present).boxed()
 }
 
 /// A name that ends in `*` begins a family of names.
-fn field(spec: &'static FieldSpec) -> impl Strategy<Value = Option<(Name, Value)>> {
-    let parts = (any::<bool>(), any::<u8>(), value(spec.kind));
+fn field(
+    vocabulary: &Vocabulary,
+    spec: &'static FieldSpec,
+) -> impl Strategy<Value = Option<(Name, Value)>> + use<> {
+    let parts = (any::<bool>(), any::<u8>(), value(vocabulary, spec.kind));
     parts.prop_map(|(is_there, member, value)| {
         let name = match spec.name.strip_suffix('*') {
             Some(family) => format!("{family}{member}").into(),
@@ -120,7 +160,8 @@ fn field(spec: &'static FieldSpec) -> impl Strategy<Value = Option<(Name, Value)
 
 type Name = std::borrow::Cow<'static, str>;
 
-fn value(kind: ValueKind) -> BoxedStrategy<Value> {
+fn value(vocabulary: &Vocabulary, kind: ValueKind) -> BoxedStrategy<Value> {
+    let (texts, counts) = (vocabulary.texts.clone(), vocabulary.counts.clone());
     match kind {
         ValueKind::Flag => prop_oneof![
             any::<bool>().prop_map(Value::Flag),
@@ -128,9 +169,8 @@ fn value(kind: ValueKind) -> BoxedStrategy<Value> {
         ]
         .boxed(),
         ValueKind::Count => prop_oneof![
-            8 => any::<u32>().prop_map(|count| Value::Count(count.into())),
-            1 => any::<u64>().prop_map(Value::Count),
-            1 => any::<u32>().prop_map(|count| Value::Text(count.to_string())),
+            9 => counts.clone().prop_map(Value::Count),
+            1 => counts.prop_map(|count| Value::Text(count.to_string())),
         ]
         .boxed(),
         // The whole ones are not stored as such where they are below 0.
@@ -142,14 +182,16 @@ fn value(kind: ValueKind) -> BoxedStrategy<Value> {
             any::<i64>().prop_map(|whole| Value::Text(whole.to_string())),
         ]
         .boxed(),
-        ValueKind::Text => text().prop_map(Value::Text).boxed(),
+        ValueKind::Text => texts.prop_map(Value::Text).boxed(),
         ValueKind::Choice(words) => prop_oneof![
             8 => select(words).prop_map(|word| Value::Text(word.into())),
-            1 => text().prop_map(Value::Text),
+            1 => texts.prop_map(Value::Text),
         ]
         .boxed(),
-        ValueKind::List(of) => vec(value(*of), 0..3).prop_map(Value::List).boxed(),
-        ValueKind::Group(specs) => fields(specs).prop_map(Value::Group).boxed(),
+        ValueKind::List(of) => vec(value(vocabulary, *of), 0..3)
+            .prop_map(Value::List)
+            .boxed(),
+        ValueKind::Group(specs) => fields(vocabulary, specs).prop_map(Value::Group).boxed(),
     }
 }
 

@@ -10,12 +10,10 @@ use sexton_model::wall::WallClock;
 use sexton_report::diagnosis::Judged;
 use sexton_store::Bundle;
 
-use crate::thinning;
-
 /// Judges what a bundle holds. Nothing but the bundle is read.
 pub fn bundle(folder: &Path, policy: &Policy) -> Result<Judged> {
     let bundle = Bundle::open(folder)?;
-    let records = thinning::load(&bundle);
+    let records = bundle.load_to_judge();
     let node = Node {
         name: escape(bundle.node().name.as_bytes()),
         kernel: escape(bundle.node().kernel.as_bytes()),

@@ -12,7 +12,6 @@ mod policy;
 mod quantity;
 mod signals;
 mod terminal;
-mod thinning;
 
 use std::process::ExitCode;
 

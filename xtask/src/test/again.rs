@@ -1,8 +1,11 @@
-//! A test that failed is run once more, alone.
+//! A test of this machine's kernel that failed is run once more, alone.
 //!
-//! Most of what we test is a whole machine, and a machine that others use as well has moments
-//! in which nothing is as it should be. What passes the second time is no failure, but it is
-//! said at the end, by name: somebody should look why. What fails twice has failed.
+//! Such a test measures a whole machine, and a machine that others use as well has moments in
+//! which nothing is as it should be. A test that passes the second time is no failure, but
+//! the table at the end names it, so that its cause is looked for. What fails twice has failed.
+//!
+//! All other tests of cargo lean on nothing but themselves and have one run: one that would
+//! pass only when run again has failed.
 
 use anyhow::Result;
 
@@ -10,6 +13,15 @@ use super::libtest::Outcome;
 
 /// More than this is no bad moment.
 const MOST: usize = 4;
+
+/// How often the tests of a step may run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Runs {
+    /// A failure is a failure.
+    Once,
+    /// A test that failed is run once more: it leans on a machine that others use.
+    TwiceOnFailure,
+}
 
 /// The arguments for `cargo` that run one of the tests of an earlier call alone.
 fn alone<'a>(args: &[&'a str], name: &'a str) -> Vec<&'a str> {
@@ -22,12 +34,17 @@ fn alone<'a>(args: &[&'a str], name: &'a str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Runs those that failed once more by `run`, and counts what they come to now.
+/// Runs those that failed once more by `run` where their step allows it, and counts what
+/// they come to now.
 pub(super) fn give_a_second_chance(
     outcome: &mut Outcome,
+    runs: Runs,
     args: &[&str],
     mut run: impl FnMut(&[&str]) -> Result<Outcome>,
 ) {
+    if runs == Runs::Once {
+        return;
+    }
     let tally = &mut outcome.tally;
     // A suite that died has failures without names: its tests may never have run.
     if tally.failures.len() > MOST || tally.failures.len() != tally.failed {
@@ -81,7 +98,7 @@ mod tests {
     /// `steady` are those that fail each time.
     #[track_caller]
     fn check(mut first: Outcome, steady: &[&str], expected: (usize, usize, &[&str])) {
-        give_a_second_chance(&mut first, &["test"], |args| {
+        give_a_second_chance(&mut first, Runs::TwiceOnFailure, &["test"], |args| {
             Ok(match steady.contains(args.last().expect("a name")) {
                 true => outcome(0, &args[args.len() - 1..]),
                 false => outcome(1, &[]),
@@ -108,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn what_would_pass_when_run_again_has_failed_elsewhere() {
+        let mut first = outcome(3, &["a"]);
+        give_a_second_chance(&mut first, Runs::Once, &["test"], |_| {
+            panic!("it is run again")
+        });
+        assert_eq!((first.tally.passed, first.tally.failed), (3, 1));
+        assert_eq!(first.tally.failures.len(), 1);
+        assert!(first.tally.unsteady.is_empty());
+    }
+
+    #[test]
     fn many_failures_are_no_bad_moment() {
         let five = ["a", "b", "c", "d", "e"];
         check(outcome(1, &five), &[], (1, 5, &[]));
@@ -123,7 +151,8 @@ mod tests {
     #[test]
     fn that_no_test_ran_is_no_success() {
         let mut first = outcome(0, &["a"]);
-        give_a_second_chance(&mut first, &["test"], |_| Ok(outcome(0, &[])));
+        let run = |_: &[&str]| Ok(outcome(0, &[]));
+        give_a_second_chance(&mut first, Runs::TwiceOnFailure, &["test"], run);
         assert_eq!((first.tally.passed, first.tally.failed), (0, 1));
     }
 }

@@ -10,7 +10,8 @@
 //! <!-- /tidy -->
 //! ```
 //!
-//! Every crate has one row and every row a crate. The third column may be left out.
+//! Every crate has one row and every row a crate. The third column may be left out. What a
+//! row allows is used: a crate that is granted and not used is a door left open.
 //! A name may be in backticks. Crates of [`TEST_ONLY`] belong in the third column.
 
 use anyhow::{Context as _, Result};
@@ -99,12 +100,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = check_rows(&rows, &tree.packages);
     for package in &tree.packages {
         match rows.iter().find(|row| row.name == package.name) {
-            Some(row) => complaints.extend(
-                package
-                    .uses
-                    .iter()
-                    .filter_map(|used| check_use(package, used, row)),
-            ),
+            Some(row) => {
+                let uses = package.uses.iter();
+                complaints.extend(uses.filter_map(|used| check_use(package, used, row)));
+                complaints.extend(check_grants(package, row));
+                complaints.extend(check_named(package, tree, row));
+            }
             None => {
                 let text = format!("no row for {}: add what it may use", package.name);
                 complaints.push(Complaint::new(TABLE, 1, text));
@@ -128,6 +129,56 @@ fn check_use(package: &Package, used: &Use, row: &Row<'_>) -> Option<Complaint> 
         package.name
     );
     (!allowed).then(|| Complaint::new(TABLE, row.line, text))
+}
+
+/// What a row allows and the crate does not use.
+fn check_grants(package: &Package, row: &Row<'_>) -> Vec<Complaint> {
+    let uses = |name: &str, in_tests: bool| {
+        let mut uses = package.uses.iter();
+        uses.any(|used| used.name == name && used.in_tests_only == in_tests)
+    };
+    let crate_name = &package.name;
+    let in_code = row.may_use.iter().filter(|name| !uses(name, false));
+    let in_code = in_code.map(|name| match uses(name, true) {
+        true => format!("{crate_name} only tests with {name}: move it to the third column"),
+        false => format!("{crate_name} does not use {name}: take it out of the second column"),
+    });
+    let in_tests = row.in_tests_also.iter().filter(|name| !uses(name, true));
+    let in_tests = in_tests.map(|name| {
+        format!("{crate_name} does not test with {name}: take it out of the third column")
+    });
+    let complaint = |text| Complaint::new(TABLE, row.line, text);
+    in_code.chain(in_tests).map(complaint).collect()
+}
+
+/// What a crate depends on and none of its files names.
+fn check_named(package: &Package, tree: &Tree, row: &Row<'_>) -> Vec<Complaint> {
+    let folder = format!("crates/{}", package.name);
+    let own = tree.under(&folder).chain(tree.under(&package.name));
+    let own: Vec<&File> = own.filter(|file| file.is_rust()).collect();
+    let is_named = |used: &&Use| {
+        let name = used.name.replace('-', "_");
+        own.iter().any(|file| names_crate(&file.text, &name))
+    };
+    let unnamed = package.uses.iter().filter(|used| !is_named(used));
+    let complaint = |used: &Use| {
+        let text = format!(
+            "{} depends on {}, and none of its files names it: drop the dependency",
+            package.name, used.name
+        );
+        Complaint::new(TABLE, row.line, text)
+    };
+    unnamed.map(complaint).collect()
+}
+
+/// Whether a word of this text is the name.
+fn names_crate(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + name.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
 }
 
 fn check_rows(rows: &[Row<'_>], packages: &[Package]) -> Vec<Complaint> {
@@ -212,7 +263,14 @@ mod tests {
         let text = format!(
             "# Map\n{BEGIN}\n| crate | may use | tests |\n| --- | --- | --- |\n{rows}\n{END}\n"
         );
-        let mut tree = Tree::of(&[(TABLE, &text)]);
+        let mut tree = Tree::of(&[
+            (TABLE, &text),
+            (
+                "crates/host/src/lib.rs",
+                "use model::fact;\nuse sexton_testkit::TempTree;\n",
+            ),
+            ("sexton-testkit/build.rs", "host::build();\n"),
+        ]);
         tree.packages = Package::parse(METADATA).unwrap();
         check_complaints(check, &tree, expected);
     }
@@ -220,8 +278,39 @@ mod tests {
     #[test]
     fn what_the_table_allows_is_allowed() {
         check_table(
-            "| model | nothing |\n| `host` | `model` | sexton-testkit |\n| sexton-testkit | model, host |",
+            "| model | nothing |\n| `host` | `model` | sexton-testkit |\n| sexton-testkit | host |",
             &[],
+        );
+    }
+
+    #[test]
+    fn what_is_granted_and_not_used() {
+        check_table(
+            "| model | nothing | host |\n| host | model | sexton-testkit, model |\n| sexton-testkit | model, host |",
+            &[
+                "ARCHITECTURE.md:5: model does not test with host: take",
+                "ARCHITECTURE.md:6: host does not test with model: take",
+                "ARCHITECTURE.md:7: sexton-testkit does not use model: take it out of the second",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_declared_and_not_named() {
+        let text = format!(
+            "{BEGIN}\n| crate | may use | tests |\n| - | - | - |\n| model | nothing |\n| host | model | sexton-testkit |\n| sexton-testkit | host |\n{END}\n"
+        );
+        let mut tree = Tree::of(&[
+            (TABLE, &text),
+            ("crates/host/src/lib.rs", "use models::fact;\nmy_model();\n"),
+            ("crates/host/tests/it/main.rs", "sexton_testkit::up();\n"),
+            ("crates/sexton-testkit/src/lib.rs", "pub use host;\n"),
+        ]);
+        tree.packages = Package::parse(METADATA).unwrap();
+        check_complaints(
+            check,
+            &tree,
+            &["ARCHITECTURE.md:5: host depends on model, and none"],
         );
     }
 
@@ -241,7 +330,10 @@ mod tests {
     fn a_column_for_tests_allows_tests_only() {
         check_table(
             "| model | nothing |\n| host | nothing | model, sexton-testkit |\n| sexton-testkit | host |",
-            &["ARCHITECTURE.md:6: host uses model"],
+            &[
+                "ARCHITECTURE.md:6: host does not test with model",
+                "ARCHITECTURE.md:6: host uses model",
+            ],
         );
     }
 
@@ -262,7 +354,10 @@ mod tests {
     fn the_testkit_never_ships() {
         check_table(
             "| model | nothing |\n| host | model, sexton-testkit |\n| sexton-testkit | host |",
-            &["ARCHITECTURE.md:6: sexton-testkit is for tests only"],
+            &[
+                "ARCHITECTURE.md:6: host only tests with sexton-testkit: move",
+                "ARCHITECTURE.md:6: sexton-testkit is for tests only",
+            ],
         );
     }
 

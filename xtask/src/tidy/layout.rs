@@ -1,5 +1,5 @@
 //! Things are where the architecture says: `unsafe` behind its fence, every sensor in
-//! the list, every BPF program with its header and its wrapper.
+//! the list, every BPF program with its header and its wrapper, every rule by itself.
 
 use super::{Complaint, tree::Tree};
 
@@ -19,12 +19,14 @@ const ALLOWS_UNSAFE: &[&str] = &[
 
 const SENSORS: &str = "crates/sexton-sensors/src";
 const PROGRAMS: &str = "crates/sexton-bpf/src/prog";
+const RULES: &str = "crates/sexton-analysis/src/rules";
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     [
         unsafe_outside_its_fence(tree),
         sensors(tree),
         programs(tree),
+        rules(tree),
     ]
     .concat()
 }
@@ -122,6 +124,49 @@ fn programs(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
+/// A rule names no other rule, and no list of rules: what two need is evidence, which they
+/// share, and what joins two is a link.
+fn rules(tree: &Tree) -> Vec<Complaint> {
+    let rules: Vec<&str> = tree
+        .under(RULES)
+        .filter_map(|file| rule_of(&file.path))
+        .collect();
+    let mut complaints = Vec::new();
+    for file in tree.under(RULES).filter(|file| file.is_rust()) {
+        let own = rule_of(&file.path).unwrap_or_default();
+        for (number, line) in file.lines() {
+            let code = line.split("//").next().unwrap_or_default();
+            let mut words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let other = words.find(|word| *word != own && rules.contains(word));
+            let text = match other {
+                Some(other) => format!("this rule names the rule {other}"),
+                None if reaches_for_rules(code, own) => "this rule reaches for other rules".into(),
+                None => continue,
+            };
+            let text = format!("{text}: move what both need to evidence, or make it a link");
+            complaints.push(Complaint::new(&file.path, number, text));
+        }
+    }
+    complaints
+}
+
+/// The rule that a file below the folder of rules belongs to.
+fn rule_of(path: &str) -> Option<&str> {
+    let first = path.strip_prefix(RULES)?.strip_prefix('/')?;
+    let first = first.split('/').next()?;
+    Some(first.strip_suffix(".rs").unwrap_or(first))
+}
+
+/// Whether a line names something of the folder of rules that is not the rule's own.
+fn reaches_for_rules(code: &str, own: &str) -> bool {
+    let paths = code.match_indices("crate::rules");
+    let mut rests = paths.map(|(at, found)| &code[at + found.len()..]);
+    rests.any(|rest| match rest.strip_prefix("::") {
+        Some(rest) => !rest.starts_with(own),
+        None => true,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +235,38 @@ mod tests {
             check,
             &tree,
             &[&format!("{needs}.h"), &format!("{needs}.rs")],
+        );
+    }
+    #[test]
+    fn a_rule_stands_alone() {
+        let tree = Tree::of(&[
+            (
+                "crates/sexton-analysis/src/rules/unit001_loop.rs",
+                "mod part;\n// Unlike cpu001_core.\nuse crate::rules::unit001_loop::part::Part;\n",
+            ),
+            (
+                "crates/sexton-analysis/src/rules/unit001_loop/part.rs",
+                "use super::CODE;\nuse super::super::cpu001_core::CODE;\n",
+            ),
+            (
+                "crates/sexton-analysis/src/rules/cpu001_core.rs",
+                "use super::{\n    unit001_loop,\n};\nuse crate::rules::RULES;\nuse crate::rules;\n",
+            ),
+            (
+                "crates/sexton-analysis/src/verdict.rs",
+                "use crate::rules::cpu001_core::CODE;\n",
+            ),
+        ]);
+        let rules = "crates/sexton-analysis/src/rules";
+        check_complaints(
+            check,
+            &tree,
+            &[
+                &format!("{rules}/cpu001_core.rs:2: this rule names the rule unit001_loop"),
+                &format!("{rules}/cpu001_core.rs:4: this rule reaches for other rules"),
+                &format!("{rules}/cpu001_core.rs:5: this rule reaches for other rules"),
+                &format!("{rules}/unit001_loop/part.rs:2: this rule names the rule cpu001_core"),
+            ],
         );
     }
 }

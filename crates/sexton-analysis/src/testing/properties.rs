@@ -1,14 +1,19 @@
 //! What holds of every judgement, whatever the records: it ends, its chains have no ring and
 //! leave no finding out, and the order in which records came changes nothing.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
-use sexton_model::fact::core::CORE_SYSTEM_RATIO;
-use sexton_model::fact::{self, Fact, FactKind, klog::CLASSES};
+use proptest::sample::select;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
+use sexton_model::fact::{self, Fact};
+use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
-use sexton_model::payload::{Fields, Value};
-use sexton_model::record::{Body, Record, Sink};
+use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
+use sexton_testkit::arbitrary::{self, Vocabulary};
 
 use crate::policy::Policy;
 
@@ -37,78 +42,91 @@ const SUBJECTS: [(SubjectKind, &str); 9] = [
     (SubjectKind::Process, "7"),
 ];
 
-/// Details that rules read, and what they may say.
-const DETAILS: [(&str, &[&str]); 12] = [
-    ("device", &["eth0", "eth1"]),
-    ("cpu", &["0", "1", "x"]),
-    ("unit", &["a.service", "b.service"]),
-    ("image", &["agent:1"]),
-    ("path", &["/docker/1", "/docker/2", ""]),
-    ("exit_code", &["0", "1", "137"]),
-    ("lifetime_ms", &["100", "-1"]),
-    ("creator_unit", &["docker.service", "a.service"]),
-    ("creator_ancestry", &["sh[7] < systemd[1]"]),
-    ("n", &["3", "many"]),
-    ("waited_ns", &["700000000"]),
-    ("active", &["active", "failed"]),
+/// What events speak of, mostly: names of subjects, of processes, states and paths.
+const TEXTS: [&str; 14] = [
+    "a.service",
+    "b.service",
+    "docker.service",
+    "agent:1",
+    "eth0",
+    "eth1",
+    "sh",
+    "dockerd",
+    "/docker/1",
+    "/docker/2",
+    "/docker/<id>",
+    "/system.slice/a.service",
+    "active",
+    "failed",
 ];
 
+/// Small ones are cores, statuses and numbers of processes; great ones are times in
+/// nanoseconds. 137 is the status of what was killed.
+const COUNTS: [u64; 9] = [0, 1, 2, 3, 7, 100, 137, 700_000_000, 60_000_000_000];
+
 fn a_record() -> impl Strategy<Value = Record> {
+    let at = (0u64..120_000).prop_map(|ms| Moment::from_ns(1_000_000_000_000 + ms * 1_000_000));
+    let sensor = select(&SENSORS[..]);
+    (at, sensor, select(&SUBJECTS[..]), a_body()).prop_map(|(at, sensor, (kind, name), body)| {
+        Record {
+            at,
+            sensor: sensor.into(),
+            subject: Subject::new(kind, name),
+            body,
+        }
+    })
+}
+
+/// A value, an event or a gap; each fact as often as any other.
+fn a_body() -> impl Strategy<Value = Body> {
     let facts: Vec<&'static Fact> = fact::all().collect();
-    let value = prop_oneof![
+    let words = Vocabulary::few(&TEXTS, &COUNTS);
+    let said = select(facts).prop_flat_map(move |fact| match fact.payload {
+        Some(_) => arbitrary::event_in(&words, fact).boxed(),
+        None => a_value()
+            .prop_map(move |value| Body::Sample { fact, value })
+            .boxed(),
+    });
+    let gap = (arbitrary::gap(), select(&SENSORS[..])).prop_map(|(gap, sensor)| {
+        Body::Gap(Gap {
+            sensor: sensor.into(),
+            ..gap
+        })
+    });
+    prop_oneof![30 => said, 1 => gap]
+}
+
+fn a_value() -> impl Strategy<Value = f64> {
+    prop_oneof![
         Just(0.0),
         Just(1.0),
         Just(0.97),
         Just(f64::NAN),
         0.0..1e12f64,
-        Just(-1.0)
-    ];
-    (
-        prop::sample::select(facts),
-        prop::sample::select(&SENSORS[..]),
-        prop::sample::select(&SUBJECTS[..]),
-        value,
-        0u64..120_000,
-        prop::collection::vec(any::<prop::sample::Index>(), DETAILS.len() + 1),
-    )
-        .prop_map(|(fact, sensor, (kind, name), value, ms, picks)| {
-            let at = Moment::from_ns(1_000_000_000_000 + ms * 1_000_000);
-            let mut out = Sink::new(sensor, at);
-            let subject = Subject::new(kind, name);
-            if fact.kind == FactKind::Event {
-                // A payload that lacks what it must have is none: another fact says something.
-                let body = Body::read_event(fact, &details(&picks));
-                let body = body.unwrap_or(Body::Sample {
-                    fact: &CORE_SYSTEM_RATIO,
-                    value,
-                });
-                return Record {
-                    at,
-                    sensor: sensor.into(),
-                    subject,
-                    body,
-                };
-            }
-            out.sample(&subject, fact, value);
-            out.into_records().remove(0)
-        })
-}
-
-fn details(picks: &[prop::sample::Index]) -> Fields {
-    let class = CLASSES[picks[DETAILS.len()].index(CLASSES.len())].0;
-    let known = DETAILS.iter().zip(picks).map(|((key, values), pick)| {
-        let value = values[pick.index(values.len())];
-        (
-            std::borrow::Cow::Borrowed(*key),
-            Value::Text(value.to_owned()),
-        )
-    });
-    let class = Value::Text(class.to_owned());
-    known.chain([("class".into(), class)]).collect()
+        Just(-1.0),
+        arbitrary::number(),
+    ]
 }
 
 fn judge(records: Vec<Record>) -> sexton_model::diagnosis::Diagnosis {
     crate::judge(&Records::new(records), &Policy::default())
+}
+
+/// What never makes a rule fire would say nothing of chains.
+#[test]
+fn evidence_meets() {
+    let mut runner = TestRunner::deterministic();
+    let watches = prop::collection::vec(a_record(), 200);
+    let mut codes = BTreeSet::new();
+    let mut n_links = 0;
+    for _ in 0..64 {
+        let records = watches.new_tree(&mut runner).expect("records").current();
+        let diagnosis = judge(records);
+        codes.extend(diagnosis.findings.iter().map(|finding| finding.code));
+        n_links += diagnosis.links.len();
+    }
+    assert!(codes.len() >= 8, "only these fire: {codes:?}");
+    assert!(n_links > 0, "no two findings are linked");
 }
 
 proptest! {

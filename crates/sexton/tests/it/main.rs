@@ -8,6 +8,7 @@ mod command;
 mod contract;
 mod diagnose;
 mod generate;
+mod golden;
 mod help;
 mod image;
 mod invented;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sexton_analysis::{Policy, judge, rules::RULES};
+use sexton_analysis::{Policy, Rule, judge, rules::RULES};
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::unit::{UNIT_SEEN, UnitSeen};
 use sexton_model::finding::{Confidence, FindingId, Severity};
@@ -28,7 +28,7 @@ fn bundles() -> BTreeMap<String, Records> {
         if folder.join("bundle.json").is_file() {
             let name = folder.strip_prefix(fixtures()).expect("it is below");
             let bundle = Bundle::open(&folder).expect("a bundle");
-            found.insert(name.display().to_string(), bundle.load(None, None));
+            found.insert(name.display().to_string(), bundle.load_to_judge());
             continue;
         }
         let entries = fs::read_dir(&folder).expect("a folder").flatten();
@@ -53,28 +53,26 @@ fn every_capture_is_judged_by_every_rule() {
         let diagnosis = diagnose(&records);
         writeln!(table, "{name}: {}", diagnosis.state.name()).expect("a string takes all");
         for rule in RULES {
-            let found = diagnosis.findings.iter().filter(|f| f.code == rule.code);
-            let mut said: Vec<String> = found
-                .map(|f| {
-                    format!(
-                        "{} {} {}",
-                        f.severity.name(),
-                        f.confidence.word(),
-                        f.subject
-                    )
-                })
-                .collect();
-            let not_judged = diagnosis.not_judged.iter().any(|n| n.code == rule.code);
-            if not_judged {
-                said.push("not judged".into());
+            let said = said_by(rule, &diagnosis);
+            if !said.is_empty() {
+                writeln!(table, "  {:<8} {}", rule.code, said.join("; ")).expect("a string");
             }
-            if said.is_empty() {
-                said.push("-".into());
-            }
-            writeln!(table, "  {:<8} {}", rule.code, said.join("; ")).expect("a string");
         }
     }
     check_snapshot!("matrix.txt", table);
+}
+
+/// What one rule found, or that it could not assess the node; nothing where it is silent.
+fn said_by(rule: &Rule, diagnosis: &Diagnosis) -> Vec<String> {
+    let found = diagnosis.findings.iter().filter(|f| f.code == rule.code);
+    let found = found.map(|f| {
+        let (severity, confidence) = (f.severity.name(), f.confidence.word());
+        format!("{severity} {confidence} {}", f.subject)
+    });
+    let not_judged = diagnosis.not_judged.iter().any(|n| n.code == rule.code);
+    found
+        .chain(not_judged.then(|| "not assessed".to_owned()))
+        .collect()
 }
 
 /// What is known to be so of each capture: its `capture.toml` says it, the judge must too.

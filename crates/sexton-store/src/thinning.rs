@@ -1,7 +1,7 @@
-//! Loads a bundle within a bound of memory. A recording of hours holds millions of samples,
+//! Loads what is judged of a bundle, within a bound of memory. A recording of hours holds millions of samples,
 //! nearly all of a few facts that are measured many times a second. Where they do not fit,
 //! those are loaded for the last part of the recording and around what the kernel's log
-//! complains of; all else is loaded as it is. What is left out is told by a gap.
+//! complains of; all else is loaded as it is. A gap says what is left out.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -14,7 +14,8 @@ use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record, Sink};
 use sexton_model::subject::Subject;
 use sexton_model::timeline::Records;
-use sexton_store::Bundle;
+
+use crate::bundle::Bundle;
 
 /// Records that are held at once: about 200 MB.
 const MAX_RECORDS: u64 = 1_000_000;
@@ -28,9 +29,12 @@ const AROUND: (Duration, Duration) = (Duration::from_secs(30), Duration::from_se
 /// Lines of the log that are kept around, newest first.
 const MAX_LINES: usize = 64;
 
-/// Loads what fits.
-pub fn load(bundle: &Bundle) -> Records {
-    load_at_most(bundle, MAX_RECORDS)
+impl Bundle {
+    /// The records that are judged: all of them, or as many as fit in memory and a gap that
+    /// names the rest. Every judge of a bundle loads it by this.
+    pub fn load_to_judge(&self) -> Records {
+        load_at_most(self, MAX_RECORDS)
+    }
 }
 
 fn load_at_most(bundle: &Bundle, most: u64) -> Records {
@@ -145,13 +149,15 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use sexton_model::fact::core::CORE_SYSTEM_RATIO;
     use sexton_model::fact::klog::KernelLine;
     use sexton_model::fact::memcg::MEMCG_DYING;
     use sexton_model::timeline::Timeline;
-    use sexton_store::{BundleWriter, Limits, Node};
 
     use super::*;
+    use crate::{BundleWriter, Limits, Node};
 
     const N: u64 = 60_000;
 
@@ -181,8 +187,6 @@ mod tests {
         writer.finish(at(N)).expect("sealed");
         Bundle::open(folder).expect("a bundle")
     }
-
-    use std::path::Path;
 
     #[test]
     fn what_does_not_fit_is_left_out_and_told() {
