@@ -4,6 +4,7 @@ mod cpu001_lost_core;
 mod cpu002_reader;
 mod ctr001_short_lived;
 mod hw001_hardware;
+mod io002_filesystem;
 mod job001_lost_work;
 mod krn001_complaint;
 mod mcg001_dying_pile_up;
@@ -24,6 +25,7 @@ use crate::rule::Rule;
 /// All rules, from cause to symptom.
 pub static RULES: &[&Rule] = &[
     &hw001_hardware::RULE,
+    &io002_filesystem::RULE,
     &unit004_unwanted::RULE,
     &unit005_endless::RULE,
     &unit006_cannot_start::RULE,

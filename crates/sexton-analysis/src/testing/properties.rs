@@ -12,11 +12,12 @@ use sexton_model::timeline::Records;
 
 use crate::policy::Policy;
 
-const SENSORS: [&str; 9] = [
+const SENSORS: [&str; 10] = [
     "cgroups",
     "containers",
     "cores",
     "exits",
+    "filesystems",
     "klog",
     "memcg",
     "napi",
@@ -25,7 +26,7 @@ const SENSORS: [&str; 9] = [
 ];
 
 /// Few names, so that evidence meets by chance.
-const SUBJECTS: [(SubjectKind, &str); 9] = [
+const SUBJECTS: [(SubjectKind, &str); 10] = [
     (SubjectKind::Node, ""),
     (SubjectKind::Cpu, "0"),
     (SubjectKind::Cpu, "1"),
@@ -35,6 +36,7 @@ const SUBJECTS: [(SubjectKind, &str); 9] = [
     (SubjectKind::Device, "eth0"),
     (SubjectKind::Queue, "eth0/tx-0"),
     (SubjectKind::Process, "7"),
+    (SubjectKind::Mount, "/"),
 ];
 
 /// Details that rules read, and what they may say.
