@@ -9,6 +9,7 @@
 //! - `own_work`: what the recording sexton did itself;
 //! - `readers`: who had the kernel work on memory cgroups, by `kernel_walks` on its stack;
 //! - `kernel_log`, `nic_troubles`: known lines, and what went wrong with NICs;
+//! - `oom_kills`: processes that the kernel killed for lack of memory;
 //! - `unit_files`: what the files of units say;
 //! - `restart_loops`, `short_runs`: units and containers that come again and again;
 //! - `read_cost`: when a read of memory statistics is slow;
@@ -22,6 +23,7 @@ pub(crate) mod kernel_walks;
 pub(crate) mod known;
 pub(crate) mod nameless;
 pub(crate) mod nic_troubles;
+pub(crate) mod oom_kills;
 pub(crate) mod origins;
 pub(crate) mod own_work;
 pub(crate) mod read_cost;

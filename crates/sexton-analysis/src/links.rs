@@ -10,6 +10,7 @@ mod lost_krn001;
 mod mcg001_cpu002;
 mod net001_nic001;
 mod nic001_job001;
+mod oom_to_loop;
 mod pile_to_count;
 mod settings_to_loop;
 mod unit_to_container;
@@ -28,6 +29,9 @@ static LINKS: &[&LinkRule] = &[
     &settings_to_loop::ENDLESS_INSIDE,
     &settings_to_loop::CANNOT_START,
     &settings_to_loop::CANNOT_START_INSIDE,
+    &oom_to_loop::OF_UNIT,
+    &oom_to_loop::OF_FAILED_UNIT,
+    &oom_to_loop::OF_CONTAINER,
     &unit_to_container::FROM_LOOP,
     &unit_to_container::FROM_CHURN,
     &unit_to_pile::FROM_LOOP,

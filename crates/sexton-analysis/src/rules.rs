@@ -3,11 +3,14 @@
 mod cpu001_lost_core;
 mod cpu002_reader;
 mod ctr001_short_lived;
+mod hw001_hardware;
+mod io002_filesystem;
 mod job001_lost_work;
 mod krn001_complaint;
 mod mcg001_dying_pile_up;
 mod mcg002_leaked_directories;
 mod mcg003_too_many;
+mod mem001_oom_kills;
 mod net001_starved_polling;
 mod nic001_reset;
 mod unit001_restart_loop;
@@ -21,9 +24,12 @@ use crate::rule::Rule;
 
 /// All rules, from cause to symptom.
 pub static RULES: &[&Rule] = &[
+    &hw001_hardware::RULE,
+    &io002_filesystem::RULE,
     &unit004_unwanted::RULE,
     &unit005_endless::RULE,
     &unit006_cannot_start::RULE,
+    &mem001_oom_kills::RULE,
     &unit001_restart_loop::RULE,
     &unit002_hidden_churn::RULE,
     &unit003_failed::RULE,

@@ -17,6 +17,7 @@ pub mod perf;
 pub mod process;
 pub mod runtimes;
 pub mod socket;
+pub mod space;
 pub mod taskstats;
 pub mod tracepoint;
 

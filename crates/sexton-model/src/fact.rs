@@ -63,6 +63,7 @@ pub mod cgroup;
 pub mod container;
 pub mod core;
 pub mod exit;
+pub mod filesystem;
 pub mod host;
 pub mod klog;
 pub mod memcg;
@@ -103,6 +104,7 @@ static AREAS: &[Area] = areas! {
     "Kernel log": klog,
     "Processes that exited": exit,
     "Pressure": pressure,
+    "Filesystems": filesystem,
     "Stacks": stack,
     "The node itself": host,
     "sexton itself": sexton,

@@ -18,7 +18,8 @@ pub enum SubjectKind {
     Container,
     /// An image of containers, by the name that was asked for.
     Image,
-    /// A network device, by its name.
+    /// A device, by its name: of the network, or a disk, GPU or PCIe device that the kernel
+    /// names in an error.
     Device,
     /// A queue of a network device: `eth0/tx-3`.
     Queue,
@@ -26,12 +27,14 @@ pub enum SubjectKind {
     Process,
     /// A task of the kernel or of a process, by its name.
     Task,
+    /// A mounted filesystem, by the path of its mount point.
+    Mount,
     /// One of sexton's own sensors.
     Sensor,
 }
 
 /// All kinds, with their names in recordings and JSON.
-const KINDS: [(SubjectKind, &str); 11] = [
+const KINDS: [(SubjectKind, &str); 12] = [
     (SubjectKind::Node, "node"),
     (SubjectKind::Cpu, "cpu"),
     (SubjectKind::Cgroup, "cgroup"),
@@ -42,6 +45,7 @@ const KINDS: [(SubjectKind, &str); 11] = [
     (SubjectKind::Queue, "queue"),
     (SubjectKind::Process, "process"),
     (SubjectKind::Task, "task"),
+    (SubjectKind::Mount, "mount"),
     (SubjectKind::Sensor, "sensor"),
 ];
 

@@ -16,6 +16,7 @@ mod containers;
 mod cores;
 mod delays;
 mod exits;
+mod filesystems;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ground;
@@ -48,6 +49,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &containers::SPEC,
     &cores::SPEC,
     &exits::SPEC,
+    &filesystems::SPEC,
     &host::SPEC,
     &journal::SPEC,
     &klog::SPEC,

@@ -42,12 +42,14 @@ impl<'a> Line<'a> {
 
     /// A number that the wording captured under this name.
     pub(crate) fn captured(self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// A text that the wording captured under this name.
+    pub(crate) fn text(self, name: &str) -> Option<&'a str> {
         let mut captures = self.event.says.captures.iter();
-        captures
-            .find(|capture| capture.name == name)?
-            .value
-            .parse()
-            .ok()
+        let capture = captures.find(|capture| capture.name == name)?;
+        Some(&capture.value)
     }
 
     /// The core that it names.

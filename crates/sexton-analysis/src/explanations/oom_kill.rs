@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use sexton_model::diagnosis::Explanation;
-use sexton_model::fact::exit::OOM_VICTIMS;
 use sexton_model::finding::{Evidence, Finding};
 use sexton_model::moment::Moment;
-use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out};
 use crate::case::Case;
-use crate::evidence::kernel_log;
+use crate::evidence::oom_kills::{self, OomKill};
+use crate::evidence::span::earlier;
 use crate::words::figures::{before, times};
 
 const NAME: &str = "oom kill";
@@ -28,20 +27,14 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     if !case.heard("klog") && !case.heard("exits") {
         return not_seen(case, NAME, "klog");
     }
-    let lines = kernel_log::lines(case, &["oom_kill"]);
-    let mut kills: Vec<Moment> = lines.iter().map(|line| line.at()).collect();
-    let counted: Vec<(Moment, f64)> = case.samples(&OOM_VICTIMS, &Subject::node()).collect();
-    kills.extend(
-        counted
-            .windows(2)
-            .filter(|pair| pair[1].1 > pair[0].1)
-            .map(|pair| pair[1].0),
-    );
+    let kills = oom_kills::of(case, earlier(case.now(), RECENT));
+    let times_of = |kill: &OomKill<'_>| (kill.at, kill.n as usize);
+    let kills: Vec<(Moment, usize)> = kills.iter().map(times_of).collect();
     let recent = kills
         .iter()
-        .filter(|at| case.now().since(**at) <= RECENT)
-        .count();
-    match (recent, kills.iter().max()) {
+        .filter(|(at, _)| case.now().since(*at) <= RECENT);
+    let recent: usize = recent.map(|(_, n)| n).sum();
+    match (recent, kills.iter().map(|(at, _)| at).max()) {
         (0, None) => {
             let text = "nothing was killed for want of memory, as far as the log goes back";
             ruled_out(NAME, Evidence::against("klog, exits", text))

@@ -164,7 +164,7 @@ fn evidence(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> Vec<Evidenc
         let held = each * origin.dying as f64;
         let text = format!(
             "their structures hold {} of kernel memory at least",
-            bytes(held)
+            figures::bytes(held)
         );
         evidence.push(Evidence::speaks_for("memcg: type sizes", text).value(held));
     }
@@ -280,15 +280,6 @@ fn bytes_each(case: &Case<'_>) -> Option<f64> {
         .latest(&fact::MEMCG_DYING, &node)
         .filter(|n| *n > 0.0)?;
     Some(case.latest(&fact::MEMCG_DYING_BYTES, &node)? / dying)
-}
-
-fn bytes(bytes: f64) -> String {
-    const MIB: f64 = 1_048_576.0;
-    match bytes {
-        b if b >= 1024.0 * MIB => format!("{:.1} GiB", b / (1024.0 * MIB)),
-        b if b >= MIB => format!("{:.0} MiB", b / MIB),
-        b => format!("{:.0} KiB", b / 1024.0),
-    }
 }
 
 #[cfg(test)]

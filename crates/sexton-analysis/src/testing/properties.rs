@@ -17,11 +17,12 @@ use sexton_testkit::arbitrary::{self, Vocabulary};
 
 use crate::policy::Policy;
 
-const SENSORS: [&str; 9] = [
+const SENSORS: [&str; 10] = [
     "cgroups",
     "containers",
     "cores",
     "exits",
+    "filesystems",
     "klog",
     "memcg",
     "napi",
@@ -30,7 +31,7 @@ const SENSORS: [&str; 9] = [
 ];
 
 /// Few names, so that evidence meets by chance.
-const SUBJECTS: [(SubjectKind, &str); 9] = [
+const SUBJECTS: [(SubjectKind, &str); 10] = [
     (SubjectKind::Node, ""),
     (SubjectKind::Cpu, "0"),
     (SubjectKind::Cpu, "1"),
@@ -40,6 +41,7 @@ const SUBJECTS: [(SubjectKind, &str); 9] = [
     (SubjectKind::Device, "eth0"),
     (SubjectKind::Queue, "eth0/tx-0"),
     (SubjectKind::Process, "7"),
+    (SubjectKind::Mount, "/"),
 ];
 
 /// What events speak of, mostly: names of subjects, of processes, states and paths.

@@ -45,6 +45,16 @@ pub(crate) fn count(n: u64) -> String {
     shown
 }
 
+/// `48 MiB`.
+pub(crate) fn bytes(bytes: f64) -> String {
+    const MIB: f64 = 1_048_576.0;
+    match bytes {
+        b if b >= 1024.0 * MIB => format!("{:.1} GiB", b / (1024.0 * MIB)),
+        b if b >= MIB => format!("{:.0} MiB", b / MIB),
+        b => format!("{:.0} KiB", b / 1024.0),
+    }
+}
+
 /// `1 time`, `3 times`.
 pub(crate) fn times(n: usize) -> String {
     match n {

@@ -136,4 +136,19 @@ pub static CLASSES: &[(&str, &str)] = &[
         "oom_report",
         "the kernel looked for a process to kill for lack of memory",
     ),
+    (
+        "hw_corrected",
+        "a CPU, memory or a PCIe device corrected an error by itself",
+    ),
+    (
+        "hw_uncorrected",
+        "a CPU, memory or a PCIe device had an error that it could not correct",
+    ),
+    ("disk_timeout", "a disk did not answer in time"),
+    ("disk_error", "a disk failed to read or write"),
+    ("gpu_xid", "the NVIDIA driver reported an error of a GPU"),
+    (
+        "fs_read_only",
+        "a filesystem was shut down or made read-only after an error",
+    ),
 ];

@@ -9,7 +9,7 @@ use super::prefix::Prefix;
 use crate::wording::{Captures, Wording};
 
 /// Every file of wordings, with its name.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 13] = [
     (
         "bnxt",
         include_str!("../../../../signatures/klog/bnxt.toml"),
@@ -19,7 +19,15 @@ const FILES: [(&str, &str); 11] = [
         include_str!("../../../../signatures/klog/core.toml"),
     ),
     ("ena", include_str!("../../../../signatures/klog/ena.toml")),
+    (
+        "filesystems",
+        include_str!("../../../../signatures/klog/filesystems.toml"),
+    ),
     ("gve", include_str!("../../../../signatures/klog/gve.toml")),
+    (
+        "hardware",
+        include_str!("../../../../signatures/klog/hardware.toml"),
+    ),
     (
         "intel",
         include_str!("../../../../signatures/klog/intel.toml"),

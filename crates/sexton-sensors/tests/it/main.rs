@@ -2,6 +2,7 @@
 
 mod census;
 mod cores;
+mod filesystems;
 mod host;
 mod node;
 mod pressure;
