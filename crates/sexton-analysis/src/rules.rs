@@ -10,6 +10,7 @@ mod mcg002_leaked_directories;
 mod mcg003_too_many;
 mod net001_starved_polling;
 mod nic001_reset;
+mod task002_defunct_children;
 mod unit001_restart_loop;
 mod unit002_hidden_churn;
 mod unit003_failed;
@@ -31,6 +32,7 @@ pub static RULES: &[&Rule] = &[
     &mcg001_dying_pile_up::RULE,
     &mcg002_leaked_directories::RULE,
     &mcg003_too_many::RULE,
+    &task002_defunct_children::RULE,
     &cpu002_reader::RULE,
     &cpu001_lost_core::RULE,
     &krn001_complaint::RULE,

@@ -45,7 +45,7 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 10] = [
+const SENSORS: [&str; 11] = [
     "cgroups",
     "containers",
     "cores",
@@ -54,6 +54,7 @@ const SENSORS: [&str; 10] = [
     "memcg",
     "napi",
     "nics",
+    "processes",
     "stacks",
     "units",
 ];

@@ -69,6 +69,7 @@ pub mod memcg;
 pub mod napi;
 pub mod nic;
 pub mod pressure;
+pub mod process;
 pub mod runq;
 pub mod sexton;
 pub mod show;
@@ -101,6 +102,7 @@ static AREAS: &[Area] = areas! {
     "Network polling": napi,
     "Network devices": nic,
     "Kernel log": klog,
+    "Processes": process,
     "Processes that exited": exit,
     "Pressure": pressure,
     "Stacks": stack,

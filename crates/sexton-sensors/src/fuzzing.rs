@@ -7,5 +7,6 @@ pub use crate::host::fuzzing::descriptions;
 pub use crate::klog::fuzzing::kernel_log_record;
 pub use crate::nics::fuzzing::{driver_statistics, interrupt_files};
 pub use crate::pressure::fuzzing::pressure_file;
+pub use crate::processes::fuzzing::process_stat;
 pub use crate::tasks::fuzzing::task_stat;
 pub use crate::units::fuzzing::bus_messages;

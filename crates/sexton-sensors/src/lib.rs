@@ -26,6 +26,7 @@ mod lineage;
 mod napi;
 mod nics;
 mod pressure;
+mod processes;
 mod runq;
 mod symbols;
 mod tasks;
@@ -54,6 +55,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &napi::SPEC,
     &nics::SPEC,
     &pressure::SPEC,
+    &processes::SPEC,
     &runq::SPEC,
     &stacks::SPEC,
     &unit_files::SPEC,

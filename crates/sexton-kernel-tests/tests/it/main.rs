@@ -16,6 +16,7 @@ mod napi;
 mod nics;
 mod pipelines;
 mod pressure;
+mod processes;
 mod runq;
 mod scenarios;
 mod sensor;

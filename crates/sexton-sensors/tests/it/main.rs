@@ -5,4 +5,5 @@ mod cores;
 mod host;
 mod node;
 mod pressure;
+mod processes;
 mod tally;
