@@ -5,6 +5,7 @@ mod cpu002_reader;
 mod ctr001_short_lived;
 mod job001_lost_work;
 mod krn001_complaint;
+mod lim001_limit_near;
 mod mcg001_dying_pile_up;
 mod mcg002_leaked_directories;
 mod mcg003_too_many;
@@ -33,6 +34,7 @@ pub static RULES: &[&Rule] = &[
     &mcg002_leaked_directories::RULE,
     &mcg003_too_many::RULE,
     &task002_defunct_children::RULE,
+    &lim001_limit_near::RULE,
     &cpu002_reader::RULE,
     &cpu001_lost_core::RULE,
     &krn001_complaint::RULE,

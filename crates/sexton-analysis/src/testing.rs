@@ -45,12 +45,13 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 11] = [
+const SENSORS: [&str; 12] = [
     "cgroups",
     "containers",
     "cores",
     "exits",
     "klog",
+    "limits",
     "memcg",
     "napi",
     "nics",

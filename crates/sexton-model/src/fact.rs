@@ -65,6 +65,7 @@ pub mod core;
 pub mod exit;
 pub mod host;
 pub mod klog;
+pub mod limit;
 pub mod memcg;
 pub mod napi;
 pub mod nic;
@@ -105,6 +106,7 @@ static AREAS: &[Area] = areas! {
     "Processes": process,
     "Processes that exited": exit,
     "Pressure": pressure,
+    "Limits": limit,
     "Stacks": stack,
     "The node itself": host,
     "sexton itself": sexton,

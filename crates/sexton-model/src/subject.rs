@@ -28,10 +28,12 @@ pub enum SubjectKind {
     Task,
     /// One of sexton's own sensors.
     Sensor,
+    /// A limit of the kernel, by its setting: `kernel.pid_max`, `pids.max /a.slice`.
+    Limit,
 }
 
 /// All kinds, with their names in recordings and JSON.
-const KINDS: [(SubjectKind, &str); 11] = [
+const KINDS: [(SubjectKind, &str); 12] = [
     (SubjectKind::Node, "node"),
     (SubjectKind::Cpu, "cpu"),
     (SubjectKind::Cgroup, "cgroup"),
@@ -43,6 +45,7 @@ const KINDS: [(SubjectKind, &str); 11] = [
     (SubjectKind::Process, "process"),
     (SubjectKind::Task, "task"),
     (SubjectKind::Sensor, "sensor"),
+    (SubjectKind::Limit, "limit"),
 ];
 
 impl SubjectKind {

@@ -5,6 +5,7 @@ pub use crate::containers::fuzzing::container_api;
 pub use crate::cores::fuzzing::proc_stat;
 pub use crate::host::fuzzing::descriptions;
 pub use crate::klog::fuzzing::kernel_log_record;
+pub use crate::limits::fuzzing::limit_files;
 pub use crate::nics::fuzzing::{driver_statistics, interrupt_files};
 pub use crate::pressure::fuzzing::pressure_file;
 pub use crate::processes::fuzzing::process_stat;

@@ -15,6 +15,7 @@ mod cgroups;
 mod containers;
 mod cores;
 mod delays;
+mod directories;
 mod exits;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -22,6 +23,7 @@ mod ground;
 mod host;
 mod journal;
 mod klog;
+mod limits;
 mod lineage;
 mod napi;
 mod nics;
@@ -52,6 +54,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &host::SPEC,
     &journal::SPEC,
     &klog::SPEC,
+    &limits::SPEC,
     &napi::SPEC,
     &nics::SPEC,
     &pressure::SPEC,

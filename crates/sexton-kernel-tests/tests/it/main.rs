@@ -12,6 +12,7 @@ mod fix;
 mod fix_units;
 mod hostile;
 mod klog;
+mod limits;
 mod napi;
 mod nics;
 mod pipelines;

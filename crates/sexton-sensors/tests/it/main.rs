@@ -3,6 +3,7 @@
 mod census;
 mod cores;
 mod host;
+mod limits;
 mod node;
 mod pressure;
 mod processes;
