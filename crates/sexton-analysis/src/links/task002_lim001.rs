@@ -77,7 +77,9 @@ mod tests {
             n,
             n_lasting: n,
             oldest_ns: 100_000_000_000,
-            cgroup: Some("/system.slice/jobs.service".into()),
+            // On cgroup v1 each hierarchy has a path of its own.
+            cgroup: Some("/systemd/jobs.service".into()),
+            limited_cgroup: Some("/system.slice/jobs.service".into()),
             ..DefunctChildren::default()
         };
         let parent = Subject::new(SubjectKind::Process, "812");

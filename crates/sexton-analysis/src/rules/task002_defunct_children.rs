@@ -261,9 +261,11 @@ fn touched(last: &Event<'_, DefunctChildren>) -> Vec<Subject> {
         (SubjectKind::Unit, unit(parent)),
         (SubjectKind::Container, parent.container.clone()),
         (SubjectKind::Cgroup, parent.cgroup.clone()),
+        (SubjectKind::Cgroup, parent.limited_cgroup.clone()),
     ];
     let named = named.into_iter();
     touched.extend(named.filter_map(|(kind, name)| Some(Subject::new(kind, name?))));
+    touched.dedup();
     touched
 }
 

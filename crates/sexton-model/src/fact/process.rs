@@ -24,7 +24,9 @@ payload! {
         pub container: Option<String>,
         /// the highest PID of the node, `kernel.pid_max`
         pub pid_max: Option<u64>,
-        /// tasks in the nearest cgroup that has a limit of tasks, `pids.current`
+        /// the nearest cgroup of the parent that has a limit of tasks
+        pub limited_cgroup: Option<String>,
+        /// tasks in that cgroup, `pids.current`
         pub cgroup_tasks: Option<u64>,
         /// that limit, `pids.max`
         pub cgroup_tasks_max: Option<u64>,

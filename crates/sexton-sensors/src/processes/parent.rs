@@ -31,20 +31,32 @@ pub(super) fn describe(host: &Host, pile: &Pile) -> DefunctChildren {
             .proc("sys/kernel/pid_max")
             .ok()
             .and_then(|path| number(host, path)),
-        cgroup_tasks: limit.map(|(tasks, _)| tasks),
-        cgroup_tasks_max: limit.map(|(_, most)| most),
+        cgroup_tasks: limit.as_ref().map(|limit| limit.tasks),
+        cgroup_tasks_max: limit.as_ref().map(|limit| limit.most),
+        limited_cgroup: limit.map(|limit| limit.cgroup),
     }
 }
 
-/// Tasks and limit of the nearest cgroup at or above a place that limits them.
-fn task_limit(host: &Host, place: &Place) -> Option<(u64, u64)> {
+/// The tasks of a cgroup, and its limit of them.
+struct TaskLimit {
+    cgroup: String,
+    tasks: u64,
+    most: u64,
+}
+
+/// That of the nearest cgroup at or above a place that has a limit.
+fn task_limit(host: &Host, place: &Place) -> Option<TaskLimit> {
     let mount = host.mounts().iter().find(|mount| is_of(mount, place))?;
     let below = String::from_utf8(place.path.clone()).ok()?;
     let mut cgroup = Path::new(&below);
     loop {
         let folder = mount.point.join(cgroup.strip_prefix("/").ok()?);
         if let Some(most) = number(host, folder.join("pids.max")) {
-            return Some((number(host, folder.join("pids.current"))?, most));
+            return Some(TaskLimit {
+                cgroup: escape(cgroup.as_os_str().as_encoded_bytes()),
+                tasks: number(host, folder.join("pids.current"))?,
+                most,
+            });
         }
         cgroup = cgroup.parent()?;
     }

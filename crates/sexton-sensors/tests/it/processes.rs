@@ -72,6 +72,7 @@ fn the_parent_is_told_with_its_place_and_limits() {
         unit: Some("jobs.service".into()),
         container: None,
         pid_max: Some(32_768),
+        limited_cgroup: Some("/system.slice".into()),
         cgroup_tasks: Some(321),
         cgroup_tasks_max: Some(500),
     };
