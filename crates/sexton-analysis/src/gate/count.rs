@@ -66,7 +66,7 @@ impl Count {
     }
 
     /// The value is this or less.
-    pub(super) fn is_upper_bound(mut self) -> Self {
+    pub(super) fn upper_bound(mut self) -> Self {
         self.bound = Bound::AtMost;
         self
     }

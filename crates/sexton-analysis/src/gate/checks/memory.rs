@@ -72,7 +72,7 @@ fn per_live(seen: &Seen<'_>, _: &GatePolicy) -> Count {
             let why = format!("{total} in all: too few to be judged by their ratio");
             match live {
                 Live::Exactly(live) => Count::enough(ratio(live), why),
-                Live::AtLeast(live) => Count::enough(ratio(live), why).is_upper_bound(),
+                Live::AtLeast(live) => Count::enough(ratio(live), why).upper_bound(),
             }
         }
         Some(Live::Exactly(live)) => {
