@@ -13,6 +13,7 @@ mod nic001_job001;
 mod oom_to_loop;
 mod pile_to_count;
 mod settings_to_loop;
+mod task002_lim001;
 mod unit_to_container;
 mod unit_to_pile;
 
@@ -38,6 +39,7 @@ static LINKS: &[&LinkRule] = &[
     &unit_to_pile::FROM_CHURN,
     &container_to_pile::LINK,
     &pile_to_count::LINK,
+    &task002_lim001::LINK,
     &mcg001_cpu002::LINK,
     &cpu002_cpu001::LINK,
     &lost_krn001::OF_READER,

@@ -7,12 +7,14 @@ mod hw001_hardware;
 mod io002_filesystem;
 mod job001_lost_work;
 mod krn001_complaint;
+mod lim001_limit_near;
 mod mcg001_dying_pile_up;
 mod mcg002_leaked_directories;
 mod mcg003_too_many;
 mod mem001_oom_kills;
 mod net001_starved_polling;
 mod nic001_reset;
+mod task002_defunct_children;
 mod unit001_restart_loop;
 mod unit002_hidden_churn;
 mod unit003_failed;
@@ -37,6 +39,8 @@ pub static RULES: &[&Rule] = &[
     &mcg001_dying_pile_up::RULE,
     &mcg002_leaked_directories::RULE,
     &mcg003_too_many::RULE,
+    &task002_defunct_children::RULE,
+    &lim001_limit_near::RULE,
     &cpu002_reader::RULE,
     &cpu001_lost_core::RULE,
     &krn001_complaint::RULE,

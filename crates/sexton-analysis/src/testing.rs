@@ -45,15 +45,17 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 10] = [
+const SENSORS: [&str; 12] = [
     "cgroups",
     "containers",
     "cores",
     "exits",
     "klog",
+    "limits",
     "memcg",
     "napi",
     "nics",
+    "processes",
     "stacks",
     "units",
 ];

@@ -66,10 +66,12 @@ pub mod exit;
 pub mod filesystem;
 pub mod host;
 pub mod klog;
+pub mod limit;
 pub mod memcg;
 pub mod napi;
 pub mod nic;
 pub mod pressure;
+pub mod process;
 pub mod runq;
 pub mod sexton;
 pub mod show;
@@ -102,9 +104,11 @@ static AREAS: &[Area] = areas! {
     "Network polling": napi,
     "Network devices": nic,
     "Kernel log": klog,
+    "Processes": process,
     "Processes that exited": exit,
     "Pressure": pressure,
     "Filesystems": filesystem,
+    "Limits": limit,
     "Stacks": stack,
     "The node itself": host,
     "sexton itself": sexton,

@@ -33,6 +33,37 @@ impl Passed {
     }
 }
 
+/// How a check's value relates to the true count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// It is the count.
+    Exact,
+    /// Not all could be seen: the count is this or more.
+    AtLeast,
+    /// Counting ended early: the count is this or less.
+    AtMost,
+}
+
+impl Bound {
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::AtLeast => "at-least",
+            Self::AtMost => "at-most",
+        }
+    }
+
+    /// What stands before the value in text.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Exact => "",
+            Self::AtLeast => ">=",
+            Self::AtMost => "<=",
+        }
+    }
+}
+
 /// One count against its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {
@@ -46,6 +77,8 @@ pub struct Check {
     pub passed: Passed,
     /// What was counted.
     pub value: Option<f64>,
+    /// Whether the value is the count itself or a bound of it.
+    pub bound: Bound,
     /// The most that passes.
     pub limit: f64,
     /// What was seen, or why it was not, in one sentence.

@@ -31,10 +31,12 @@ pub enum SubjectKind {
     Mount,
     /// One of sexton's own sensors.
     Sensor,
+    /// A limit of the kernel, by its setting: `kernel.pid_max`, `pids.max /a.slice`.
+    Limit,
 }
 
 /// All kinds, with their names in recordings and JSON.
-const KINDS: [(SubjectKind, &str); 12] = [
+const KINDS: [(SubjectKind, &str); 13] = [
     (SubjectKind::Node, "node"),
     (SubjectKind::Cpu, "cpu"),
     (SubjectKind::Cgroup, "cgroup"),
@@ -47,6 +49,7 @@ const KINDS: [(SubjectKind, &str); 12] = [
     (SubjectKind::Task, "task"),
     (SubjectKind::Mount, "mount"),
     (SubjectKind::Sensor, "sensor"),
+    (SubjectKind::Limit, "limit"),
 ];
 
 impl SubjectKind {

@@ -15,6 +15,7 @@ mod cgroups;
 mod containers;
 mod cores;
 mod delays;
+mod directories;
 mod exits;
 mod filesystems;
 #[doc(hidden)]
@@ -23,10 +24,12 @@ mod ground;
 mod host;
 mod journal;
 mod klog;
+mod limits;
 mod lineage;
 mod napi;
 mod nics;
 mod pressure;
+mod processes;
 mod runq;
 mod symbols;
 mod tasks;
@@ -53,9 +56,11 @@ pub static SENSORS: &[&SensorSpec] = &[
     &host::SPEC,
     &journal::SPEC,
     &klog::SPEC,
+    &limits::SPEC,
     &napi::SPEC,
     &nics::SPEC,
     &pressure::SPEC,
+    &processes::SPEC,
     &runq::SPEC,
     &stacks::SPEC,
     &unit_files::SPEC,

@@ -1,6 +1,6 @@
 //! What a check counted, before anyone says how many are too many.
 
-use sexton_model::gate::{Check, Passed};
+use sexton_model::gate::{Bound, Check, Passed};
 
 use super::policy::{GatePolicy, Limit};
 
@@ -14,7 +14,7 @@ enum Known {
     /// It is this or less: enough to pass, and too little to fail.
     AtMost(f64),
     /// Whatever it is, it passes.
-    Enough(Option<f64>),
+    Enough(f64),
     /// Nothing.
     Nothing,
 }
@@ -23,6 +23,7 @@ enum Known {
 #[derive(Debug)]
 pub(super) struct Count {
     known: Known,
+    bound: Bound,
     why: String,
     subjects: Vec<String>,
     next: Option<String>,
@@ -30,8 +31,14 @@ pub(super) struct Count {
 
 impl Count {
     fn new(known: Known, why: impl Into<String>) -> Self {
+        let bound = match known {
+            Known::AtLeast(_) => Bound::AtLeast,
+            Known::AtMost(_) => Bound::AtMost,
+            _ => Bound::Exact,
+        };
         Self {
             known,
+            bound,
             why: why.into(),
             subjects: Vec::new(),
             next: None,
@@ -54,8 +61,14 @@ impl Count {
     }
 
     /// There is nothing to judge.
-    pub(super) fn enough(value: Option<f64>, why: impl Into<String>) -> Self {
+    pub(super) fn enough(value: f64, why: impl Into<String>) -> Self {
         Self::new(Known::Enough(value), why)
+    }
+
+    /// The value is this or less.
+    pub(super) fn upper_bound(mut self) -> Self {
+        self.bound = Bound::AtMost;
+        self
     }
 
     /// Nothing could be counted.
@@ -85,7 +98,7 @@ impl Count {
             Known::AtLeast(value) => (Passed::Unknown, Some(value)),
             Known::AtMost(value) if value <= most => (Passed::Yes, Some(value)),
             Known::AtMost(value) => (Passed::Unknown, Some(value)),
-            Known::Enough(value) => (Passed::Yes, value),
+            Known::Enough(value) => (Passed::Yes, Some(value)),
             Known::Nothing => (Passed::Unknown, None),
         };
         let was_ended = matches!(self.known, Known::AtMost(_)) && passed == Passed::Unknown;
@@ -95,6 +108,7 @@ impl Count {
             code: limit.code,
             passed,
             value,
+            bound: self.bound,
             limit: most,
             why: match was_ended {
                 true => format!("{}; counting was ended there", self.why),

@@ -22,6 +22,8 @@ fn run(bytes: &[u8]) {
         assert!((0.0..=1.0).contains(&part));
     }
     fuzzing::proc_stat(bytes);
+    fuzzing::process_stat(bytes);
+    fuzzing::limit_files(bytes);
     crate::shown::assert_plain(&fuzzing::task_stat(bytes));
     if let Some(name) = fuzzing::interrupt_files(bytes) {
         crate::shown::assert_plain(&name);

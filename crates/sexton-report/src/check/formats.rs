@@ -6,7 +6,7 @@ use serde::Serialize;
 use sexton_model::gate::{Check, Passed, worst};
 use sexton_model::text::escape;
 
-use super::text::{figure, head};
+use super::text::{counted, figure, head};
 use crate::junit::{self, Case, Outcome};
 use crate::sarif::{self, Finding, Level, Place, Rule};
 
@@ -23,6 +23,7 @@ struct CheckView<'a> {
     name: &'a str,
     pass: Option<bool>,
     value: Option<f64>,
+    bound: &'static str,
     limit: f64,
     why: &'a str,
     title: &'a str,
@@ -44,6 +45,7 @@ pub fn json(out: &mut dyn Write, checks: &[Check]) -> io::Result<()> {
                 name: check.name,
                 pass: check.passed.as_bool(),
                 value: check.value,
+                bound: check.bound.name(),
                 limit: check.limit,
                 why: &check.why,
                 title: check.title,
@@ -84,7 +86,7 @@ fn long(check: &Check) -> String {
     let mut text = format!(
         "{}: {}, at most {} pass",
         check.title,
-        check.value.map_or_else(|| "?".into(), figure),
+        counted(check),
         figure(check.limit)
     );
     for subject in &check.subjects {

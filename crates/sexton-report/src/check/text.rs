@@ -20,6 +20,14 @@ pub(super) fn figure(value: f64) -> String {
     }
 }
 
+/// What a check counted: `17`, `<=4`, or `?` where nothing was.
+pub(super) fn counted(check: &Check) -> String {
+    match check.value {
+        Some(value) => format!("{}{}", check.bound.sign(), figure(value)),
+        None => "?".into(),
+    }
+}
+
 /// All of it in one line of at most 80 bytes, plain ASCII.
 pub(super) fn head(checks: &[Check]) -> String {
     let of = |passed| checks.iter().filter(move |check| check.passed == passed);
@@ -37,8 +45,12 @@ pub(super) fn head(checks: &[Check]) -> String {
 }
 
 fn over(check: &Check) -> String {
-    let value = check.value.map_or_else(|| "?".into(), figure);
-    format!("{} {value} > {}", check.name, figure(check.limit))
+    format!(
+        "{} {} > {}",
+        check.name,
+        counted(check),
+        figure(check.limit)
+    )
 }
 
 /// As many as fit, and how many more there are.
@@ -72,12 +84,12 @@ pub fn text(out: &mut dyn Write, checks: &[Check], paint: Paint) -> io::Result<(
     let mut sorted: Vec<&Check> = checks.iter().collect();
     sorted.sort_by_key(|check| check.passed);
     for check in sorted {
-        let value = check.value.map_or_else(|| "?".into(), figure);
         writeln!(
             out,
-            "{} {:<26} {value:>10}  at most {}",
+            "{} {:<26} {:>10}  at most {}",
             paint.on(look(check.passed), &format!("{:<8}", check.passed.name())),
             check.name,
+            counted(check),
             figure(check.limit)
         )?;
         if check.passed != Passed::Yes {

@@ -14,6 +14,8 @@ use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::escape;
 
+use crate::directories::directories;
+
 /// How often quotas are looked at: a period is a tenth of a second, a tenth of a share of
 /// fifty is told well enough.
 const EVERY: Duration = Duration::from_secs(5);
@@ -21,14 +23,8 @@ const EVERY: Duration = Duration::from_secs(5);
 /// How often the cgroups to watch are chosen anew.
 const SURVEY_EVERY: Duration = Duration::from_secs(60);
 
-/// Cgroups that are looked at, and those of them that are watched.
-///
-/// Chosen: a node of 110 pods, the default of a kubelet, has about 500.
-const MAX_LOOKED_AT: usize = 512;
+/// Cgroups that are watched, of those that are looked at.
 const MAX_WATCHED: usize = 64;
-
-/// How deep: `kubepods.slice/…-burstable.slice/…-pod.slice/cri-….scope`.
-const MAX_DEPTH: usize = 4;
 
 /// What `cpu.stat` says of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,30 +128,6 @@ impl Throttle {
             self.watched.push((directory, subject, before));
         }
     }
-}
-
-/// The directories below `mount`, nearest first. `Err` when not even those can be listed.
-fn directories(host: &Host, mount: &Path) -> Result<Vec<PathBuf>, HostError> {
-    let mut all = Vec::new();
-    let mut level = list(host, mount)?;
-    for _ in 0..MAX_DEPTH {
-        level.truncate(MAX_LOOKED_AT.saturating_sub(all.len()));
-        let below = level
-            .iter()
-            .flat_map(|directory| list(host, directory).unwrap_or_default());
-        let below: Vec<PathBuf> = below.take(MAX_LOOKED_AT).collect();
-        all.append(&mut level);
-        level = below;
-    }
-    Ok(all)
-}
-
-fn list(host: &Host, directory: &Path) -> Result<Vec<PathBuf>, HostError> {
-    let entries = host
-        .list(directory)?
-        .into_iter()
-        .filter(|entry| entry.is_dir);
-    Ok(entries.map(|entry| directory.join(entry.name)).collect())
 }
 
 fn periods(host: &Host, directory: &Path) -> Result<Periods, HostError> {

@@ -4,6 +4,8 @@ mod census;
 mod cores;
 mod filesystems;
 mod host;
+mod limits;
 mod node;
 mod pressure;
+mod processes;
 mod tally;

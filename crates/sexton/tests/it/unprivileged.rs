@@ -101,3 +101,34 @@ fn diagnose_is_blind_and_says_what_to_type() {
     let (_, more) = text.split_once("To see enough").expect("what to type");
     assert!(more.contains("root"), "{text}");
 }
+
+/// Whether nobody may read the kernel's log here.
+fn log_is_hidden() -> bool {
+    fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|set| set.trim() == "1")
+}
+
+/// What could not be read is no pass, in any format.
+#[test]
+fn check_passes_nothing_that_it_could_not_read() {
+    if !log_is_hidden() {
+        return;
+    }
+    let copy = Copy::new("check");
+    for (format, said) in [
+        ("text", "unknown  nic_resets"),
+        ("json", "\"pass\": null"),
+        ("junit", "<error type=\"unknown\""),
+        ("sarif", "\"kind\": \"open\""),
+        ("nagios", "SEXTON UNKNOWN - nic_resets"),
+        ("npd", "UNKNOWN: nic_resets"),
+        (
+            "prom",
+            "sexton_check_state{check=\"nic_resets\",state=\"unknown\"} 1",
+        ),
+    ] {
+        let output = copy.run(&["check", "--only", "nic_resets", "--format", format]);
+        let text = stdout(&output);
+        assert_eq!(output.status.code(), Some(3), "{format}: {text}");
+        assert!(text.contains(said), "{format}: {text}");
+    }
+}

@@ -48,7 +48,21 @@ fn young_containers(seen: &Seen<'_>, _: &GatePolicy) -> Count {
         Some((image, n)) => (*n, format!("{image} was started {n} times in a minute")),
         None => (0.0, "no container was started in the last minute".into()),
     };
-    Count::of(most, why).about(images.into_iter().map(|(image, _)| image).collect())
+    let count = match unheard(seen) {
+        None => Count::of(most, why),
+        Some(gap) => Count::at_least(most, format!("{why}, but {gap}")),
+    };
+    count.about(images.into_iter().map(|(image, _)| image).collect())
+}
+
+/// Why a runtime did not answer while another did.
+fn unheard<'s>(seen: &'s Seen<'_>) -> Option<&'s str> {
+    let mut gaps = seen.records.gaps();
+    let found = gaps.find(|(_, _, gap)| {
+        let is_unseen = matches!(gap.why, Why::Denied | Why::Malformed | Why::Overrun);
+        gap.sensor == "containers" && is_unseen
+    });
+    found.map(|(_, _, gap)| gap.text.as_str())
 }
 
 fn nobody_answered(seen: &Seen<'_>) -> Count {

@@ -53,10 +53,11 @@ fn memory_cgroups(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     }
 }
 
-/// How many live ones are enough to pass with so many in all.
+/// How many live ones are enough to pass with so many in all. Of few, all are counted: that
+/// costs milliseconds and gives a figure to show.
 pub(in crate::gate) fn enough_live(total: u64, policy: &GatePolicy) -> u64 {
     match total < PER_LIVE_FLOOR {
-        true => 0,
+        true => total,
         false => (total as f64 / policy.limit(&PER_LIVE.limit)).ceil() as u64,
     }
 }
@@ -67,13 +68,12 @@ fn per_live(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     };
     let ratio = |live: u64| total as f64 / live.max(1) as f64;
     let count = match seen.memory.live {
-        live if total < PER_LIVE_FLOOR => {
-            let value = match live {
-                Some(Live::Exactly(live)) => Some(ratio(live)),
-                _ => None,
-            };
+        Some(live) if total < PER_LIVE_FLOOR => {
             let why = format!("{total} in all: too few to be judged by their ratio");
-            Count::enough(value, why)
+            match live {
+                Live::Exactly(live) => Count::enough(ratio(live), why),
+                Live::AtLeast(live) => Count::enough(ratio(live), why).upper_bound(),
+            }
         }
         Some(Live::Exactly(live)) => {
             Count::of(ratio(live), format!("{total} for {live} live ones"))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::nic;
+use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::timeline::Timeline;
 
@@ -44,12 +45,15 @@ fn nic_resets(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     devices.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let why = match devices.first() {
         Some((device, n)) => format!("{device} was reset or timed out ({n})"),
-        None => "no reset in the kernel's log or the counters of drivers".into(),
+        None => "no reset seen".into(),
     };
-    let count = match (log_is_whole(seen.records), has_counters) {
-        (Ok(()), _) => Count::of(total, why),
-        (Err(_), true) => Count::of(total, format!("{why}; the log is not whole")),
-        (Err(gap), false) => Count::at_least(total, format!("{why}, but {gap}")),
+    let count = match (log(seen.records), has_counters) {
+        (Log::Whole, _) => Count::of(total, why),
+        // What scrolled out of a log that was read is still in the counters since boot.
+        (Log::Cut(gap), true) => Count::of(total, format!("{why}; {gap}")),
+        (Log::Cut(gap) | Log::Unread(gap), _) => {
+            Count::at_least(total, format!("{why}, but {gap}"))
+        }
     };
     count
         .next("sudo sexton diagnose".to_owned())
@@ -87,14 +91,28 @@ fn resets_in_log(records: &dyn Timeline) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// Whether the log was read from its first line on; else why not.
-fn log_is_whole(records: &dyn Timeline) -> Result<(), String> {
-    let mut gaps = records.gaps().filter(|(_, _, gap)| gap.sensor == "klog");
-    match gaps.next() {
-        Some((_, _, gap)) => Err(gap.text.clone()),
-        None if records.of(&KLOG_LINES).next().is_none() => {
-            Err("the kernel's log was not read in time".into())
-        }
-        None => Ok(()),
+/// How much of the kernel's log was read.
+enum Log {
+    /// All of it since boot.
+    Whole,
+    /// Its first lines had been overwritten, or some were lost: why.
+    Cut(String),
+    /// None, or not all that was there: why. Many drivers report a reset nowhere else, so
+    /// their counters do not stand in for it.
+    Unread(String),
+}
+
+fn log(records: &dyn Timeline) -> Log {
+    let gaps = records.gaps().filter(|(_, _, gap)| gap.sensor == "klog");
+    let gaps: Vec<&Gap> = gaps.map(|(_, _, gap)| gap).collect();
+    let was_read = records.of(&KLOG_LINES).next().is_some();
+    let is_lost = |gap: &&Gap| matches!(gap.why, Why::Lost(_));
+    match gaps.iter().find(|gap| !is_lost(gap)) {
+        Some(gap) => Log::Unread(gap.text.clone()),
+        None if !was_read => Log::Unread("the kernel's log was not read in time".into()),
+        None => match gaps.first() {
+            Some(gap) => Log::Cut(gap.text.clone()),
+            None => Log::Whole,
+        },
     }
 }

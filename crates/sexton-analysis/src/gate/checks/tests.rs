@@ -3,7 +3,7 @@ use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::nic;
 use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE, UnitShape};
 use sexton_model::gap::{Gap, Why};
-use sexton_model::gate::{Check, Live, Passed, Tally, UnitSurvey, worst};
+use sexton_model::gate::{Bound, Check, Live, Passed, Tally, UnitSurvey, worst};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
@@ -202,12 +202,64 @@ fn what_a_program_wrote_into_the_log_is_no_reset() {
 fn counters_speak_where_the_log_is_lost() {
     let mut node = quiet();
     node.gap("klog", Why::Lost(7));
+    let mut out = Sink::new("klog", Moment::from_ns(900 * SECOND));
+    out.sample(&Subject::node(), &KLOG_LINES, 393.0);
+    node.records.extend(out.into_records());
     node.check("nic_resets", Passed::Unknown, Some(0.0));
     let mut out = Sink::new("nics", Moment::from_ns(900 * SECOND));
     let queue = Subject::new(SubjectKind::Queue, "eth0/tx-1");
     out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 0.0);
     node.records.extend(out.into_records());
     node.check("nic_resets", Passed::Yes, Some(0.0));
+}
+
+/// Many drivers report a reset only in the log, so their counters do not stand in for it.
+#[test]
+fn counters_do_not_stand_in_for_a_log_that_was_not_read() {
+    let mut node = quiet();
+    node.gap("klog", Why::Denied);
+    let mut out = Sink::new("nics", Moment::from_ns(900 * SECOND));
+    let queue = Subject::new(SubjectKind::Queue, "eth0/tx-1");
+    out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 0.0);
+    node.records.extend(out.into_records());
+    node.check("nic_resets", Passed::Unknown, Some(0.0));
+    let mut out = Sink::new("nics", Moment::from_ns(901 * SECOND));
+    out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 2.0);
+    node.records.extend(out.into_records());
+    node.check("nic_resets", Passed::No, Some(2.0));
+}
+
+#[test]
+fn a_runtime_that_is_denied_is_unknown_beside_one_that_answers() {
+    let mut node = quiet();
+    let mut out = Sink::new("containers", Moment::from_ns(900 * SECOND));
+    let gap = Gap::new("containers", Why::Denied, "containerd: permission denied");
+    out.gap(&Subject::node(), gap);
+    node.records.extend(out.into_records());
+    node.check("young_containers", Passed::Unknown, Some(0.0));
+}
+
+#[test]
+fn a_ratio_says_whether_it_is_a_bound() {
+    let bound = |total, live| {
+        let mut node = quiet();
+        (node.memory.total, node.memory.live) = (Some(total), live);
+        let checks = node.judge(&GatePolicy::default());
+        let check = checks
+            .iter()
+            .find(|check| check.name == "memory_cgroups_per_live");
+        let check = check.expect("it is there");
+        (check.passed, check.bound, check.value)
+    };
+    let exact = bound(5_170, Some(Live::Exactly(5_007)));
+    assert_eq!((exact.0, exact.1), (Passed::Yes, Bound::Exact));
+    let ended = bound(5_170, Some(Live::AtLeast(1_293)));
+    assert_eq!((ended.0, ended.1), (Passed::Yes, Bound::AtMost));
+    assert_eq!(
+        bound(17, Some(Live::AtLeast(1))),
+        (Passed::Yes, Bound::AtMost, Some(17.0))
+    );
+    assert_eq!(bound(17, None), (Passed::Unknown, Bound::Exact, None));
 }
 
 #[test]

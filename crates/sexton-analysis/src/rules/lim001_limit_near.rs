@@ -1,0 +1,402 @@
+//! LIM001: a limit of the kernel is near or reached
+//!
+//! Means: the kernel allows only so many open files, threads, PIDs, tracked connections,
+//! neighbours, memory cgroups, or tasks of a cgroup. Where the limit is reached, the next one
+//! is refused: fork fails with EAGAIN, open with ENFILE, packets of new connections are
+//! dropped. Programs report that badly or not at all.
+//! Not this: a limit that the owner set tight and that is used as intended; raise the
+//! threshold for such a node. Local ports, inotify watches and open files of a process or a
+//! user are not looked at.
+//! By hand: `cat /proc/sys/fs/file-nr /proc/loadavg`; `sysctl net.netfilter.nf_conntrack_count
+//! net.netfilter.nf_conntrack_max`; `pids.current`, `pids.max` and `pids.events` of a cgroup.
+//! Next: find what uses it up, and only then raise the limit.
+
+use sexton_model::fact::Measure;
+use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED, LIMIT_USED_RATIO};
+use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures;
+use crate::words::unit_name::{self, systemctl};
+
+const CODE: &str = "LIM001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "a limit of the kernel is near or reached",
+    needs: &["limits"],
+    uses: &[],
+    is_essential: false,
+    is_cause: false,
+    thresholds: &[&NEAR, &FULL],
+    source: include_str!("lim001_limit_near.rs"),
+    judge,
+};
+
+static NEAR: Threshold = Threshold {
+    rule: CODE,
+    name: "near",
+    default: 0.9,
+    range: (0.1, 1.0),
+    unit: Measure::Ratio,
+    why: "from this part of a limit on there is a warning: a tenth is what is left for a burst \
+          or a deploy, and the kernel keeps no reserve",
+};
+
+static FULL: Threshold = Threshold {
+    rule: CODE,
+    name: "full",
+    default: 0.98,
+    range: (0.1, 1.0),
+    unit: Measure::Ratio,
+    why: "from this part of a limit on it is as good as reached: between two samples of 10 s a \
+          fiftieth comes and goes unseen",
+};
+
+/// What a limit counts, and what is refused when it is reached.
+struct Known {
+    setting: &'static str,
+    counts: &'static str,
+    refused: &'static str,
+    look: &'static str,
+}
+
+/// The limits of the node, by the names that the sensor gives them.
+static KNOWN: &[Known] = &[
+    Known {
+        setting: "fs.file-max",
+        counts: "open files",
+        refused: "no process can open a file or a socket (ENFILE)",
+        look: "sudo sh -c 'for p in /proc/[0-9]*; do echo $(ls $p/fd | wc -l) $p $(cat $p/comm); \
+               done 2>/dev/null | sort -rn | head'",
+    },
+    Known {
+        setting: "kernel.threads-max",
+        counts: "threads",
+        refused: "no process can start a thread or a process (EAGAIN)",
+        look: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
+    },
+    Known {
+        setting: "kernel.pid_max",
+        counts: "PIDs",
+        refused: "no process can start a thread or a process (EAGAIN)",
+        look: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
+    },
+    Known {
+        setting: "net.netfilter.nf_conntrack_max",
+        counts: "tracked connections",
+        refused: "packets of new connections are dropped",
+        look: "sudo conntrack -S",
+    },
+    Known {
+        setting: "net.ipv4.neigh.default.gc_thresh3",
+        counts: "IPv4 neighbours",
+        refused: "packets to new neighbours are dropped",
+        look: "ip -s -4 neigh show | wc -l",
+    },
+    Known {
+        setting: "net.ipv6.neigh.default.gc_thresh3",
+        counts: "IPv6 neighbours",
+        refused: "packets to new neighbours are dropped",
+        look: "ip -s -6 neigh show | wc -l",
+    },
+    Known {
+        setting: "memory cgroup ids",
+        counts: "memory cgroups",
+        refused: "no container or unit can start (ENOSPC or ENOMEM)",
+        look: "sudo sexton zombies",
+    },
+];
+
+/// The limit of a cgroup, by the path that follows its name.
+static TASKS: Known = Known {
+    setting: "pids.max",
+    counts: "tasks",
+    refused: "nothing in it can start a thread or a process (EAGAIN)",
+    look: "systemd-cgtop --order=tasks",
+};
+
+/// A limit and the samples of it.
+struct Limit<'a> {
+    subject: &'a Subject,
+    known: &'static Known,
+    /// The cgroup that has it.
+    cgroup: Option<&'a str>,
+    worst: (Moment, f64),
+    used: f64,
+    most: f64,
+    /// How often it was reached while it was watched, and when that was last seen.
+    hits: Option<(Moment, f64)>,
+    first_near: Option<Moment>,
+}
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    for subject in case.by_subject(&LIMIT_USED_RATIO).into_keys() {
+        let Some(limit) = Limit::of(case, subject) else {
+            continue;
+        };
+        let severity = match (limit.hits, limit.worst.1) {
+            (Some(_), _) => Severity::Serious,
+            (None, ratio) if ratio >= case.limit(&FULL) => Severity::Serious,
+            (None, ratio) if ratio >= case.limit(&NEAR) => Severity::Warning,
+            _ => continue,
+        };
+        out.found(limit.finding(case, severity));
+    }
+}
+
+impl<'a> Limit<'a> {
+    fn of(case: &Case<'_>, subject: &'a Subject) -> Option<Self> {
+        let cgroup = subject.name.strip_prefix("pids.max ");
+        let known = match cgroup {
+            Some(_) => Some(&TASKS),
+            None => KNOWN.iter().find(|known| *known.setting == *subject.name),
+        };
+        let samples = || case.samples(&LIMIT_USED_RATIO, subject);
+        let worst = samples().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let near = case.limit(&NEAR);
+        let at_worst = |fact| {
+            let mut samples = case.samples(fact, subject);
+            samples
+                .find(|(at, _)| *at == worst.0)
+                .map(|(_, value)| value)
+        };
+        Some(Self {
+            subject,
+            known: known?,
+            cgroup,
+            worst,
+            used: at_worst(&LIMIT_USED)?,
+            most: at_worst(&LIMIT_MOST)?,
+            hits: hits(case, subject),
+            first_near: samples()
+                .find(|(_, ratio)| *ratio >= near)
+                .map(|(at, _)| at),
+        })
+    }
+
+    /// Whose it is: a unit, or a cgroup by its path.
+    fn owner(&self) -> Option<String> {
+        let cgroup = self.cgroup?;
+        Some(unit_name::of_path(cgroup).unwrap_or_else(|| format!("cgroup {cgroup}")))
+    }
+
+    fn title(&self) -> String {
+        let (used, most) = (
+            figures::count(self.used as u64),
+            figures::count(self.most as u64),
+        );
+        let counts = self.known.counts;
+        let whose = match self.owner() {
+            Some(owner) => format!("{owner} has"),
+            None => "the node has".into(),
+        };
+        match self.hits {
+            Some((_, n)) => format!(
+                "{whose} reached its limit of {most} {counts}: {} since the watch began",
+                match n as u64 {
+                    1 => "refused once".to_owned(),
+                    n => format!("refused {} times", figures::count(n)),
+                }
+            ),
+            None => format!("{whose} {used} {counts} of at most {most}"),
+        }
+    }
+
+    fn finding(&self, case: &Case<'_>, severity: Severity) -> Finding {
+        Finding {
+            code: CODE,
+            subject: self.subject.clone(),
+            severity,
+            confidence: Confidence::CERTAIN,
+            title: self.title(),
+            figure: format!(
+                "{} of {}",
+                figures::percent(self.worst.1),
+                figures::count(self.most as u64)
+            ),
+            since: self.first_near.or(self.hits.map(|(at, _)| at)),
+            evidence: self.evidence(case),
+            remedies: self.remedies(),
+            touched: self.touched(),
+            episodes: Vec::new(),
+        }
+    }
+
+    fn evidence(&self, case: &Case<'_>) -> Vec<Evidence> {
+        let setting = self.known.setting;
+        let source = format!("limits: {}", self.subject.name);
+        let used = format!(
+            "{} {} of {} ({}) at the highest, {}",
+            figures::count(self.used as u64),
+            self.known.counts,
+            figures::count(self.most as u64),
+            figures::percent(self.worst.1),
+            figures::before(case.now(), self.worst.0)
+        );
+        let used = match self.worst.1 >= case.limit(&NEAR) {
+            true => Evidence::speaks_for(&source, used),
+            // Reached in between, by the kernel's own count.
+            false => Evidence::against(&source, used),
+        };
+        let mut all = vec![used.value(self.worst.1).at(self.worst.0)];
+        if let Some((at, n)) = self.hits {
+            let text = format!(
+                "the kernel counted {} more refusals by {setting}",
+                figures::count(n as u64)
+            );
+            all.push(Evidence::speaks_for(&source, text).value(n).at(at));
+        }
+        all.push(Evidence::speaks_for(
+            &source,
+            format!("when it is reached, {}", self.known.refused),
+        ));
+        all
+    }
+
+    fn remedies(&self) -> Vec<Remedy> {
+        let mut remedies = vec![Remedy::command(
+            RemedyKind::Look,
+            format!("Find what uses up the {}", self.known.counts),
+            self.known.look,
+        )];
+        let twice = (self.most as u64).saturating_mul(2);
+        remedies.extend(match (self.cgroup, self.known.setting) {
+            (Some(cgroup), _) => unit_name::of_path(cgroup).map(|unit| {
+                let set = systemctl("set-property --runtime", &unit);
+                Remedy::command(
+                    RemedyKind::Stop,
+                    "Raise the limit until the next boot, if the use is meant",
+                    format!("{set} TasksMax={twice}"),
+                )
+            }),
+            (None, "memory cgroup ids") => Some(Remedy::advice(
+                RemedyKind::Stop,
+                "Remove cgroups that are empty; this limit cannot be raised",
+            )),
+            (None, setting) => Some(Remedy::command(
+                RemedyKind::Stop,
+                "Raise the limit until the next boot, if the use is meant",
+                format!("sudo sysctl -w {setting}={twice}"),
+            )),
+        });
+        remedies
+    }
+
+    fn touched(&self) -> Vec<Subject> {
+        let mut touched = vec![self.subject.clone()];
+        if let Some(cgroup) = self.cgroup {
+            touched.push(Subject::new(SubjectKind::Cgroup, cgroup));
+            let unit = unit_name::of_path(cgroup);
+            touched.extend(unit.map(|unit| Subject::new(SubjectKind::Unit, unit)));
+        }
+        touched
+    }
+}
+
+/// How much the count of refusals grew, and when it last did.
+fn hits(case: &Case<'_>, subject: &Subject) -> Option<(Moment, f64)> {
+    let mut before: Option<f64> = None;
+    let (mut sum, mut last) = (0.0, None);
+    for (at, n) in case.samples(&LIMIT_HITS, subject) {
+        // A counter that is less than before began anew.
+        if let Some(grown) = before.map(|before| n - before).filter(|grown| *grown > 0.0) {
+            sum += grown;
+            last = Some(at);
+        }
+        before = Some(n);
+    }
+    last.map(|at| (at, sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::record::Sink;
+
+    use super::*;
+    use crate::testing::{Watch, at};
+
+    /// What is found when a limit is sampled every 10 s: used, limit, refusals.
+    fn judge(name: &str, samples: &[(f64, f64, Option<f64>)]) -> Vec<Finding> {
+        let mut watch = Watch::new(100, 60);
+        let subject = Subject::new(SubjectKind::Limit, name);
+        for (i, (used, most, hits)) in samples.iter().enumerate() {
+            let mut out = Sink::new("limits", at(100 + 10 * i as u64));
+            out.sample(&subject, &LIMIT_USED_RATIO, used / most);
+            out.sample(&subject, &LIMIT_USED, *used);
+            out.sample(&subject, &LIMIT_MOST, *most);
+            if let Some(hits) = hits {
+                out.sample(&subject, &LIMIT_HITS, *hits);
+            }
+            watch.add(out);
+        }
+        watch.judge(&RULE).findings
+    }
+
+    #[test]
+    fn a_limit_that_is_near_is_a_warning_and_a_full_one_serious() {
+        let found = judge(
+            "kernel.pid_max",
+            &[(29_000.0, 32_768.0, None), (30_000.0, 32_768.0, None)],
+        );
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].severity, Severity::Warning);
+        assert_eq!(found[0].title, "the node has 30,000 PIDs of at most 32,768");
+        assert_eq!(found[0].figure, "92 % of 32,768");
+        assert_eq!(found[0].since, Some(at(110)));
+        let found = judge("fs.file-max", &[(990.0, 1_000.0, None)]);
+        assert_eq!(found[0].severity, Severity::Serious);
+    }
+
+    #[test]
+    fn refusals_that_grow_are_serious_whatever_is_used_now() {
+        let name = "pids.max /system.slice/jobs.service";
+        let found = judge(
+            name,
+            &[(100.0, 500.0, Some(3.0)), (120.0, 500.0, Some(15.0))],
+        );
+        assert_eq!(found[0].severity, Severity::Serious);
+        assert_eq!(
+            found[0].title,
+            "jobs.service has reached its limit of 500 tasks: refused 12 times since the watch \
+             began"
+        );
+        let set = "sudo systemctl set-property --runtime jobs.service TasksMax=1000";
+        assert_eq!(found[0].remedies[1].command.as_deref(), Some(set));
+        assert!(found[0].touches(&Subject::new(SubjectKind::Unit, "jobs.service")));
+    }
+
+    #[test]
+    fn a_limit_with_room_is_innocent_and_so_are_old_refusals() {
+        let table = "net.netfilter.nf_conntrack_max";
+        assert!(
+            judge(
+                table,
+                &[(890.0, 1_000.0, Some(7.0)), (880.0, 1_000.0, Some(7.0))]
+            )
+            .is_empty()
+        );
+        // The counter began anew with the table.
+        assert!(
+            judge(
+                table,
+                &[(10.0, 1_000.0, Some(7.0)), (10.0, 1_000.0, Some(0.0))]
+            )
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn without_the_sensor_it_is_not_judged() {
+        assert_eq!(
+            Watch::blind("limits", "no procfs")
+                .judge(&RULE)
+                .not_judged
+                .len(),
+            1
+        );
+    }
+}

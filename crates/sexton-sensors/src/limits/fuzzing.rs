@@ -1,0 +1,11 @@
+//! For the fuzz targets.
+
+use super::{cgroups, node};
+
+/// What the files of limits might say.
+pub fn limit_files(bytes: &[u8]) -> Option<u64> {
+    let text = String::from_utf8_lossy(bytes);
+    node::table(&text, "entries", &["table_fulls"]);
+    node::file_nr(&text);
+    cgroups::refused(&text)
+}

@@ -1,0 +1,222 @@
+//! Tells how many processes there are, how many are defunct or in uninterruptible sleep, and
+//! which parents do not reap their children.
+//!
+//! Source: at every poll only `/proc/loadavg`, which has the number of tasks. All of
+//! `/proc/PID/stat` is scanned once a minute, earlier when 100 tasks more are there, and again
+//! soon after a scan that found defunct children. A scan ends after 100 ms of CPU time or
+//! 65,536 processes; the next one goes on from there.
+//! Blind to: threads other than the main one; processes of PID namespaces above our own, or
+//! hidden by `hidepid`.
+//! Overhead: a scan costs one read of a small file for each process, and scans together never
+//! more than 0.5 % of a core.
+
+pub(crate) mod fuzzing;
+mod parent;
+mod piles;
+mod scan;
+
+use std::time::Duration;
+
+use sexton_host::{Host, HostError, clock, process};
+use sexton_model::fact::process as fact;
+use sexton_model::gap::{Gap, Why};
+use sexton_model::moment::Moment;
+use sexton_model::record::Sink;
+use sexton_model::sight::Sight;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::{Sensor, SensorSpec};
+use piles::{Pile, Piles};
+use scan::Scan;
+
+const NAME: &str = "processes";
+
+pub(crate) static SPEC: SensorSpec = SensorSpec {
+    name: NAME,
+    watches: "processes: how many, defunct ones and who does not reap them",
+    emits: &[
+        &fact::TASKS_TOTAL,
+        &fact::PROCESSES_TOTAL,
+        &fact::PROCESSES_DEFUNCT,
+        &fact::PROCESSES_UNINTERRUPTIBLE,
+        &fact::DEFUNCT_CHILDREN.fact,
+    ],
+    every: LEAST_BETWEEN,
+    deadline: Duration::from_secs(2),
+    examine,
+    open,
+};
+
+/// Scans are never closer than this.
+const LEAST_BETWEEN: Duration = Duration::from_secs(5);
+
+/// Without any sign all processes are scanned this often.
+const SCAN_EVERY: Duration = Duration::from_secs(60);
+
+/// So many more tasks than at the last scan ask for another: as many defunct processes make a
+/// finding (TASK002).
+const MORE_TASKS: u64 = 100;
+
+/// A scan is followed by a rest of at least so many times its CPU time: 0.5 % of a core.
+const REST: u32 = 200;
+
+fn examine(host: &Host) -> Vec<Sight> {
+    const WHAT: &str = "processes and their parents";
+    let scan = match scan::scan(host, 0) {
+        Ok(scan) => scan,
+        Err(error) => return vec![Sight::blind(WHAT, error.chain())],
+    };
+    let sight = match blind_spot(host) {
+        None => Sight::sees(WHAT, format!("{} in /proc", scan.n)),
+        Some(why) => Sight::blind(WHAT, why)
+            .partly()
+            .with_remedy("run as root on the node, outside any container"),
+    };
+    vec![sight]
+}
+
+/// Why not all processes of the node are seen.
+fn blind_spot(host: &Host) -> Option<&'static str> {
+    let is_hidden = |mount: &sexton_host::mounts::Mount| {
+        ["hidepid=1", "hidepid=2", "hidepid=4"]
+            .into_iter()
+            .chain([
+                "hidepid=noaccess",
+                "hidepid=invisible",
+                "hidepid=ptraceable",
+            ])
+            .any(|option| mount.has_option(option))
+    };
+    let proc = host.mounts().of_type("proc");
+    if host.is_live() && !process::numbers_are_the_kernels(host) {
+        Some("only processes of our own PID namespace are seen")
+    } else if proc.is_some_and(is_hidden) && sexton_host::machine::effective_user() != 0 {
+        Some("/proc is mounted with hidepid: only our own processes are seen")
+    } else {
+        None
+    }
+}
+
+/// The sensor.
+#[derive(Debug, Default)]
+struct Processes {
+    last: Option<Last>,
+    /// The PID that the next scan begins with.
+    from: u32,
+    piles: Piles,
+}
+
+/// The last scan.
+#[derive(Debug)]
+struct Last {
+    at: Moment,
+    n_tasks: u64,
+    cost: Duration,
+    /// How long to wait for the next one without another sign.
+    rest: Duration,
+}
+
+fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    read_tasks(host).map_err(|error| gap(&error))?;
+    Ok(Box::new(Processes::default()))
+}
+
+fn gap(error: &HostError) -> Gap {
+    Gap::new(NAME, error.why(), error.chain())
+}
+
+/// Processes and threads, by the fourth field of `/proc/loadavg`.
+fn read_tasks(host: &Host) -> Result<u64, HostError> {
+    let path = host.proc("loadavg")?;
+    let text = host.read_text(&path)?;
+    scan::tasks(&text).ok_or_else(|| HostError::Malformed {
+        path,
+        what: format!("it says {text:?}"),
+    })
+}
+
+impl Sensor for Processes {
+    fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let node = Subject::node();
+        let n_tasks = match read_tasks(host) {
+            Ok(n_tasks) => n_tasks,
+            Err(error) => return out.gap(&node, gap(&error)),
+        };
+        out.sample(&node, &fact::TASKS_TOTAL, n_tasks as f64);
+        if !self.is_due(out.now(), n_tasks) {
+            return;
+        }
+        let before = clock::thread_cpu_time();
+        match scan::scan(host, self.from) {
+            Ok(scan) => {
+                self.tell(host, out, &scan);
+                let cost = clock::thread_cpu_time().saturating_sub(before);
+                self.note(out.now(), n_tasks, cost);
+                self.from = scan.next;
+            }
+            Err(error) => out.gap(&node, gap(&error)),
+        }
+    }
+}
+
+impl Processes {
+    fn is_due(&self, now: Moment, n_tasks: u64) -> bool {
+        let Some(last) = &self.last else {
+            return true;
+        };
+        // Polls are not exactly on time; one that is a little early counts.
+        let past = now.since(last.at) + LEAST_BETWEEN / 2;
+        let has_grown = n_tasks >= last.n_tasks + MORE_TASKS;
+        past >= LEAST_BETWEEN.max(last.cost * REST) && (has_grown || past >= last.rest)
+    }
+
+    /// Where children are defunct the next scan comes soon, to see whether they last, and
+    /// then ever later.
+    fn note(&mut self, now: Moment, n_tasks: u64, cost: Duration) {
+        let rested = self.last.as_ref().map_or(SCAN_EVERY, |last| last.rest);
+        let rest = match (self.piles.any(), rested) {
+            (false, _) => SCAN_EVERY,
+            (true, SCAN_EVERY) if !self.piles.lasts() => LEAST_BETWEEN,
+            (true, rested) => (rested * 2).min(SCAN_EVERY),
+        };
+        self.last = Some(Last {
+            at: now,
+            n_tasks,
+            cost,
+            rest,
+        });
+    }
+
+    fn tell(&mut self, host: &Host, out: &mut Sink, scan: &Scan) {
+        let node = Subject::node();
+        for (fact, n) in [
+            (&fact::PROCESSES_TOTAL, scan.n),
+            (&fact::PROCESSES_DEFUNCT, scan.defunct.len() as u64),
+            (&fact::PROCESSES_UNINTERRUPTIBLE, scan.n_uninterruptible),
+        ] {
+            out.sample(&node, fact, n as f64);
+        }
+        if scan.n_left_out > 0 {
+            let text = format!(
+                "{} of {} processes were not looked at: a scan has a time limit",
+                scan.n_left_out,
+                scan.n_left_out + scan.n
+            );
+            out.gap(&node, Gap::new(NAME, Why::Lost(scan.n_left_out), text));
+        }
+        for pile in self.piles.update(out.now(), scan) {
+            tell_pile(host, out, &pile);
+        }
+    }
+}
+
+fn tell_pile(host: &Host, out: &mut Sink, pile: &Pile) {
+    let subject = Subject::new(SubjectKind::Process, pile.parent.to_string());
+    let now = out.now();
+    out.event(
+        now,
+        &subject,
+        &fact::DEFUNCT_CHILDREN,
+        parent::describe(host, pile),
+    );
+}

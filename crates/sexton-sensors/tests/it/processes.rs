@@ -1,0 +1,124 @@
+//! Processes of a node, and the parents that do not reap their children.
+
+use sexton_model::fact::process::{self as fact, DefunctChildren};
+use sexton_model::record::{Event, Record};
+use sexton_model::sight::Clarity;
+use sexton_sensors::Sensor;
+
+use crate::node::{Node, open, poll, show, spec};
+
+fn write(node: &Node, pid: u32, comm: &str, state: char, parent: u32) {
+    let rest = "1 1 0 -1 4228044 1 2 3 4 5 6 7 8 20 0 1 0 900 0 0";
+    let stat = format!("{pid} ({comm}) {state} {parent} {rest}\n");
+    node.write(&format!("proc/{pid}/stat"), stat);
+    node.write(&format!("proc/{pid}/comm"), format!("{comm}\n"));
+}
+
+fn write_tasks(node: &Node, n: u64) {
+    node.write("proc/loadavg", format!("0.20 0.18 0.12 1/{n} 11206\n"));
+}
+
+/// A service with a worker, which is process 7, and children of it that have exited.
+fn neglect(name: &str, n_defunct: u32) -> Node {
+    let node = Node::new(name);
+    write_tasks(&node, 20);
+    node.write("proc/sys/kernel/pid_max", "32768\n");
+    write(&node, 1, "init", 'S', 0);
+    write(&node, 7, "worker) Z", 'S', 1);
+    write(&node, 8, "dd", 'D', 1);
+    node.write("proc/7/cgroup", "0::/system.slice/jobs.service\n");
+    let folder = "sys/fs/cgroup/system.slice";
+    node.write(&format!("{folder}/jobs.service/pids.max"), "max\n");
+    node.write(&format!("{folder}/pids.max"), "500\n");
+    node.write(&format!("{folder}/pids.current"), "321\n");
+    for pid in 100..100 + n_defunct {
+        write(&node, pid, "job", 'Z', 7);
+    }
+    node
+}
+
+fn look(node: &Node, sensor: &mut dyn Sensor, seconds: u64) -> Vec<Record> {
+    poll("processes", sensor, &node.host(), seconds * 1000)
+}
+
+fn told(records: &[Record]) -> Vec<DefunctChildren> {
+    let events = records.iter();
+    let events = events.filter_map(|record| Event::of(record, &fact::DEFUNCT_CHILDREN));
+    events.map(|event| event.says.clone()).collect()
+}
+
+#[test]
+fn the_parent_is_told_with_its_place_and_limits() {
+    let node = neglect("defunct", 211);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    let first = look(&node, sensor.as_mut(), 100);
+    let shown = show(&first);
+    for line in [
+        "tasks_total node 20.00",
+        "processes_total node 214.00",
+        "processes_defunct node 211.00",
+        "processes_uninterruptible node 1.00",
+        "defunct_children process 7",
+    ] {
+        assert!(shown.contains(&line.to_owned()), "{line} in {shown:?}");
+    }
+    let expected = DefunctChildren {
+        pid: 7,
+        comm: Some("worker) Z".into()),
+        n: 211,
+        n_lasting: 0,
+        oldest_ns: 100_000_000_000,
+        cgroup: Some("/system.slice/jobs.service".into()),
+        unit: Some("jobs.service".into()),
+        container: None,
+        pid_max: Some(32_768),
+        limited_cgroup: Some("/system.slice".into()),
+        cgroup_tasks: Some(321),
+        cgroup_tasks_max: Some(500),
+    };
+    assert_eq!(told(&first), [expected.clone()]);
+    let second = look(&node, sensor.as_mut(), 105);
+    let lasting = DefunctChildren {
+        n_lasting: 211,
+        ..expected
+    };
+    assert_eq!(told(&second), [lasting]);
+}
+
+#[test]
+fn all_processes_are_looked_at_only_when_a_sign_asks_for_it() {
+    let node = neglect("quiet-processes", 3);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    let mut scans = |seconds| {
+        let records = look(&node, sensor.as_mut(), seconds);
+        assert!(told(&records).is_empty(), "three are not worth an event");
+        records
+            .iter()
+            .any(|record| record.fact() == Some(&fact::PROCESSES_TOTAL))
+    };
+    assert!(scans(100));
+    assert!(!scans(105) && !scans(130));
+    write_tasks(&node, 121);
+    assert!(scans(135), "a hundred tasks more");
+    assert!(!scans(140) && !scans(190));
+    assert!(scans(195), "a minute has gone");
+}
+
+#[test]
+fn children_that_were_reaped_are_told_once() {
+    let node = neglect("reaped", 40);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    assert_eq!(told(&look(&node, sensor.as_mut(), 100)).len(), 1);
+    (100..140).for_each(|pid| node.remove(&format!("proc/{pid}")));
+    let reaped = told(&look(&node, sensor.as_mut(), 105));
+    assert_eq!((reaped.len(), reaped[0].n, reaped[0].pid), (1, 0, 7));
+    assert!(told(&look(&node, sensor.as_mut(), 200)).is_empty());
+}
+
+#[test]
+fn without_procfs_it_says_so() {
+    let node = Node::new("no-processes");
+    assert!(open("processes", &node.host()).is_err());
+    let sights = (spec("processes").examine)(&neglect("seen", 1).host());
+    assert!(sights.iter().all(|sight| sight.clarity == Clarity::Sees));
+}
