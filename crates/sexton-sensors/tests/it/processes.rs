@@ -76,7 +76,7 @@ fn the_parent_is_told_with_its_place_and_limits() {
         cgroup_tasks: Some(321),
         cgroup_tasks_max: Some(500),
     };
-    assert_eq!(told(&first), [expected.clone()]);
+    assert_eq!(told(&first), std::slice::from_ref(&expected));
     let second = look(&node, sensor.as_mut(), 105);
     let lasting = DefunctChildren {
         n_lasting: 211,
