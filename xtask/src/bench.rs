@@ -75,6 +75,13 @@ const BENCHES: &[Bench] = &[
         in_all: &[],
     },
     Bench {
+        name: "judge",
+        package: "sexton-analysis",
+        measures: "time of judging a recording, as its events grow from 10,000 to 1,000,000",
+        writes: Writes::AsMarkdown,
+        in_all: &[],
+    },
+    Bench {
         name: "page",
         package: "sexton",
         measures: "how soon a recording of 12 hours has its answers and its page, in a browser where there is one",
