@@ -4,9 +4,9 @@
 //! that says so, never those of the others; one that panics is benched.
 
 mod clock;
-mod crew;
+mod pool;
 mod recorder;
 
 pub use clock::ClockWatch;
-pub use crew::{Crew, Member};
+pub use pool::{Member, SensorPool};
 pub use recorder::{Progress, RecordError, Recorder};

@@ -1,4 +1,4 @@
-//! Keeps what a crew says in a bundle.
+//! Keeps what a pool says in a bundle.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use sexton_model::stack::StackBatch;
 use sexton_model::subject::SubjectKind;
 use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
 
-use crate::crew::{Crew, Member};
+use crate::pool::{Member, SensorPool};
 
 /// Files that say what a node is, kept as they are. Not the kernel's command line, which
 /// may hold secrets: the `host` sensor tells what matters of it.
@@ -53,7 +53,7 @@ pub struct Progress {
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
-    crew: Crew,
+    pool: SensorPool,
     writer: BundleWriter,
     progress: Progress,
     synced: Instant,
@@ -76,10 +76,10 @@ impl Recorder {
         let mut writer =
             BundleWriter::create(folder, limits, node, clock::now()).map_err(RecordError::Store)?;
         keep_raw(host, &mut writer)?;
-        let mut crew = Crew::start(host, members);
-        crew.keep_stacks();
+        let mut pool = SensorPool::start(host, members);
+        pool.keep_stacks();
         Ok(Self {
-            crew,
+            pool,
             writer,
             progress: Progress::default(),
             synced: Instant::now(),
@@ -89,9 +89,9 @@ impl Recorder {
 
     /// Records for a while.
     pub fn step(&mut self, time: Duration) -> Result<&Progress, RecordError> {
-        let records = self.crew.collect(time);
+        let records = self.pool.collect(time);
         keep(&mut self.writer, &mut self.progress, &records)?;
-        let stacks = self.crew.take_stacks();
+        let stacks = self.pool.take_stacks();
         keep_stacks(&mut self.writer, &mut self.progress, &stacks)?;
         if self.synced.elapsed() >= SYNC_EVERY {
             self.writer.sync(clock::now()).map_err(RecordError::Store)?;
@@ -112,12 +112,12 @@ impl Recorder {
     /// Ends it: everything is sealed.
     pub fn finish(self) -> Result<(Summary, Progress), RecordError> {
         let Self {
-            crew,
+            pool,
             mut writer,
             mut progress,
             ..
         } = self;
-        let (records, stacks) = crew.stop_with_stacks();
+        let (records, stacks) = pool.stop_with_stacks();
         keep(&mut writer, &mut progress, &records)?;
         keep_stacks(&mut writer, &mut progress, &stacks)?;
         let summary = writer.finish(clock::now()).map_err(RecordError::Store)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_agent::{Crew, Member};
+use sexton_agent::{Member, SensorPool};
 use sexton_analysis::Policy;
 use sexton_host::Host;
 use sexton_model::diagnosis::Diagnosis;
@@ -29,9 +29,9 @@ pub fn watch(sensors: &[&str], time: Duration) -> Vec<Record> {
         })
         .collect();
     assert_eq!(members.len(), sensors.len(), "sensors that are listed");
-    let mut crew = Crew::start(&host, &members);
-    let mut records = crew.collect(time);
-    records.extend(crew.stop());
+    let mut pool = SensorPool::start(&host, &members);
+    let mut records = pool.collect(time);
+    records.extend(pool.stop());
     records
 }
 

@@ -20,7 +20,6 @@ mod exits;
 mod filesystems;
 #[doc(hidden)]
 pub mod fuzzing;
-mod ground;
 mod host;
 mod journal;
 mod klog;
@@ -28,6 +27,7 @@ mod limits;
 mod lineage;
 mod napi;
 mod nics;
+mod prerequisites;
 mod pressure;
 mod processes;
 mod runq;
@@ -43,7 +43,7 @@ use sexton_model::gap::Gap;
 use sexton_model::record::Sink;
 use sexton_model::sight::{Clarity, SensorSight, Sight};
 
-pub use ground::ground;
+pub use prerequisites::prerequisites;
 
 /// Every sensor there is.
 pub static SENSORS: &[&SensorSpec] = &[

@@ -171,8 +171,8 @@ fn restore(is_ours: &AtomicBool) {
 type Hook = dyn Fn(&panic::PanicHookInfo<'_>) + Send + Sync;
 
 /// Keeps panics from writing over the screen. One of the thread that draws gives the
-/// terminal back before it is reported. One of another thread, such as a sensor, which
-/// its crew survives, is reported when the view has ended.
+/// terminal back before it is reported. One of another thread, such as that of a
+/// sensor, which the others survive, is reported when the view has ended.
 struct Quiet {
     before: Arc<Hook>,
     is_ours: Arc<AtomicBool>,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use sexton_agent::{Crew, Member};
+use sexton_agent::{Member, SensorPool};
 use sexton_analysis::gate::{self, GatePolicy, Seen};
 use sexton_host::{Host, clock};
 use sexton_model::fact::container::CONTAINER_RUNNING;
@@ -229,11 +229,11 @@ fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Vec<Record
         .map(|spec| Member { spec, every: BEAT })
         .collect();
     let mut waiting: Vec<&str> = members.iter().map(|member| member.spec.name).collect();
-    let mut crew = Crew::start(host, &members);
+    let mut pool = SensorPool::start(host, &members);
     let until = Instant::now() + DEADLINE;
     let mut all = Vec::new();
     while !waiting.is_empty() && Instant::now() < until {
-        let records = crew.collect(BEAT / 2);
+        let records = pool.collect(BEAT / 2);
         waiting.retain(|sensor| !records.iter().any(|record| answers(record, sensor)));
         all.extend(records);
     }

@@ -20,7 +20,7 @@ pub fn run(args: &DoctorArgs) -> Result<Exit> {
             0 => "root".into(),
             id => format!("user {id}"),
         },
-        ground: sexton_sensors::ground(&host),
+        ground: sexton_sensors::prerequisites(&host),
         sensors: sexton_sensors::examine(&host),
     };
     let mut out = io::stdout().lock();

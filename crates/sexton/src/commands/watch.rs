@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use sexton_agent::{Crew, Member};
+use sexton_agent::{Member, SensorPool};
 use sexton_host::{Host, clock};
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
@@ -38,7 +38,7 @@ fn look_through(folder: &Path) -> Result<Exit> {
 fn watch() -> Result<Exit> {
     let host = Arc::new(Host::live()?);
     let members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
-    let mut live = Live(Crew::start(&host, &members));
+    let mut live = Live(SensorPool::start(&host, &members));
     let shown = sexton_tui::run(&mut live);
     live.0.stop();
     shown?;
@@ -46,7 +46,7 @@ fn watch() -> Result<Exit> {
 }
 
 /// The live node as a source of records.
-struct Live(Crew);
+struct Live(SensorPool);
 
 impl Source for Live {
     fn wait(&mut self, time: Duration) -> Vec<Record> {

@@ -23,12 +23,12 @@ impl Sensor for Does {
     }
 }
 
-/// Runs a crew of this one sensor for a while.
+/// Runs a pool of this one sensor for a while.
 fn run(open: fn(&Host) -> Result<Box<dyn Sensor>, Gap>) -> Vec<Record> {
     let host = Arc::new(Host::live().expect("a mount table"));
-    let mut crew = Crew::start(&host, &[Member::new(spec(open))]);
-    let mut records = crew.collect(Duration::from_millis(200));
-    records.extend(crew.stop());
+    let mut pool = SensorPool::start(&host, &[Member::new(spec(open))]);
+    let mut records = pool.collect(Duration::from_millis(200));
+    records.extend(pool.stop());
     records
 }
 

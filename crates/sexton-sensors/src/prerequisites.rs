@@ -17,8 +17,8 @@ const PRIVILEGES: [(&str, &str); 4] = [
     ("CAP_SYSLOG", "read the kernel's log"),
 ];
 
-/// Examines the ground.
-pub fn ground(host: &Host) -> Vec<Sight> {
+/// Examines what sensors build on.
+pub fn prerequisites(host: &Host) -> Vec<Sight> {
     vec![privileges(host), type_information(host), lockdown(host)]
 }
 

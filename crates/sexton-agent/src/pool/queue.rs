@@ -1,6 +1,6 @@
 //! Where sensors put what they saw, until it is collected.
 //!
-//! Whoever collects is woken when its time is over, not for each haul: a node has a dozen
+//! Whoever collects is woken when its time is over, not for each batch: a node has a dozen
 //! sensors, and some look ten times a second.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ const SAMPLES_PER_RECORD: usize = 8;
 
 /// What one poll of a sensor has brought.
 #[derive(Debug, Default)]
-pub(super) struct Haul {
+pub(super) struct Batch {
     pub(super) records: Vec<Record>,
     pub(super) stacks: Vec<StackBatch>,
 }
 
-impl Haul {
+impl Batch {
     fn weight(&self) -> usize {
         let samples = self.stacks.iter().map(|batch| batch.samples.len());
         1 + self.records.len() + samples.sum::<usize>() / SAMPLES_PER_RECORD
@@ -34,7 +34,7 @@ impl Haul {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Basket {
+pub(super) struct Queue {
     inside: Mutex<Inside>,
     /// Rung when it is half full.
     bell: Condvar,
@@ -44,23 +44,23 @@ pub(super) struct Basket {
 
 #[derive(Debug, Default)]
 struct Inside {
-    hauls: Vec<Haul>,
+    batches: Vec<Batch>,
     weight: usize,
     is_closed: bool,
 }
 
-impl Basket {
-    /// Puts a haul in, and says how long that had to wait for room. One that nobody will
+impl Queue {
+    /// Puts a batch in, and says how long that had to wait for room. One that nobody will
     /// collect is let go.
-    pub(super) fn put(&self, haul: Haul) -> Duration {
+    pub(super) fn put(&self, batch: Batch) -> Duration {
         let began = Instant::now();
         let mut inside = self.lock();
         while inside.weight >= FULL && !inside.is_closed {
             let waited = self.room.wait(inside);
             inside = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        inside.weight += haul.weight();
-        inside.hauls.push(haul);
+        inside.weight += batch.weight();
+        inside.batches.push(batch);
         if inside.weight >= FULL / 2 {
             self.bell.notify_one();
         }
@@ -68,7 +68,7 @@ impl Basket {
     }
 
     /// Takes what is in it at that time, or earlier if it is half full by then.
-    pub(super) fn take(&self, until: Instant) -> Vec<Haul> {
+    pub(super) fn take(&self, until: Instant) -> Vec<Batch> {
         let mut inside = self.lock();
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -80,7 +80,7 @@ impl Basket {
         }
         inside.weight = 0;
         self.room.notify_all();
-        std::mem::take(&mut inside.hauls)
+        std::mem::take(&mut inside.batches)
     }
 
     /// Nobody collects from here on.
@@ -105,54 +105,54 @@ mod tests {
 
     use super::*;
 
-    fn haul(n_records: usize) -> Haul {
+    fn batch(n_records: usize) -> Batch {
         let mut out = Sink::new("test", Moment::default());
         for _ in 0..n_records {
             out.sample(&Subject::node(), &MEMCG_LIVE, 1.0);
         }
-        Haul {
+        Batch {
             records: out.into_records(),
             stacks: Vec::new(),
         }
     }
 
-    fn n_records(hauls: &[Haul]) -> usize {
-        hauls.iter().map(|haul| haul.records.len()).sum()
+    fn n_records(batches: &[Batch]) -> usize {
+        batches.iter().map(|batch| batch.records.len()).sum()
     }
 
     #[test]
     fn what_is_put_in_is_taken_out_once() {
-        let basket = Basket::default();
-        basket.put(haul(3));
-        basket.put(haul(4));
-        assert_eq!(n_records(&basket.take(Instant::now())), 7);
-        assert_eq!(n_records(&basket.take(Instant::now())), 0);
+        let queue = Queue::default();
+        queue.put(batch(3));
+        queue.put(batch(4));
+        assert_eq!(n_records(&queue.take(Instant::now())), 7);
+        assert_eq!(n_records(&queue.take(Instant::now())), 0);
     }
 
     #[test]
     fn one_that_is_half_full_is_taken_early() {
-        let basket = Basket::default();
-        basket.put(haul(FULL / 2));
+        let queue = Queue::default();
+        queue.put(batch(FULL / 2));
         // The test would not end otherwise.
         let hour = Duration::from_secs(3600);
-        assert_eq!(n_records(&basket.take(Instant::now() + hour)), FULL / 2);
+        assert_eq!(n_records(&queue.take(Instant::now() + hour)), FULL / 2);
     }
 
     #[test]
     fn a_full_one_holds_up_whoever_fills_it_until_it_is_taken_or_closed() {
-        let basket = Basket::default();
-        basket.put(haul(FULL));
+        let queue = Queue::default();
+        queue.put(batch(FULL));
         thread::scope(|scope| {
-            let late = scope.spawn(|| basket.put(haul(1)));
+            let late = scope.spawn(|| queue.put(batch(1)));
             let mut taken = 0;
             while taken < FULL + 1 {
-                taken += n_records(&basket.take(Instant::now()));
+                taken += n_records(&queue.take(Instant::now()));
             }
             assert_eq!(taken, FULL + 1);
             late.join().expect("it was put in");
-            basket.put(haul(FULL));
-            let late = scope.spawn(|| basket.put(haul(1)));
-            basket.close();
+            queue.put(batch(FULL));
+            let late = scope.spawn(|| queue.put(batch(1)));
+            queue.close();
             late.join().expect("it was let go");
         });
     }

@@ -1,6 +1,6 @@
 //! Sensors at work, each on a thread of its own.
 
-mod basket;
+mod queue;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_sensors::{Sensor, SensorSpec};
 
 use crate::clock::ClockWatch;
-use basket::{Basket, Haul};
+use queue::{Batch, Queue};
 
 /// A sensor that is held up for longer because nobody collects says so.
 const HELD_UP: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// machine a first look may take as long as a short watch, and what it sees is worth more.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// A sensor of the crew and its beat.
+/// A sensor of the pool and its beat.
 #[derive(Clone, Copy)]
 pub struct Member {
     /// The sensor.
@@ -56,17 +56,17 @@ impl Member {
 }
 
 /// Sensors at work.
-pub struct Crew {
-    posts: Vec<Post>,
-    basket: Arc<Basket>,
+pub struct SensorPool {
+    slots: Vec<Slot>,
+    queue: Arc<Queue>,
     /// Samples of stacks that were not taken yet; `None` when nobody wants any.
     stacks: Option<Vec<StackBatch>>,
     stop: Arc<Stop>,
     clock: ClockWatch,
 }
 
-/// One sensor's place in the crew.
-struct Post {
+/// One sensor's place in the pool.
+struct Slot {
     spec: &'static SensorSpec,
     stopwatch: Arc<Stopwatch>,
     late: bool,
@@ -75,7 +75,7 @@ struct Post {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Post {
+impl Slot {
     fn is_at_work(&self) -> bool {
         self.thread.as_ref().is_some_and(|it| !it.is_finished())
     }
@@ -95,18 +95,18 @@ impl Post {
     }
 }
 
-impl Crew {
+impl SensorPool {
     /// Puts these sensors to work.
     pub fn start(host: &Arc<Host>, members: &[Member]) -> Self {
         let stop = Arc::new(Stop::default());
-        let basket = Arc::new(Basket::default());
-        let posts = members
+        let queue = Arc::new(Queue::default());
+        let slots = members
             .iter()
-            .map(|member| post(*member, host, &basket, &stop))
+            .map(|member| slot(*member, host, &queue, &stop))
             .collect();
         Self {
-            posts,
-            basket,
+            slots,
+            queue,
             stacks: None,
             stop,
             clock: ClockWatch::default(),
@@ -128,7 +128,7 @@ impl Crew {
         let until = Instant::now() + time;
         let mut collected = self.clock.look(clock::now(), clock::wall_ns());
         while Instant::now() < until {
-            collected.extend(land(self.basket.take(until), &mut self.stacks));
+            collected.extend(land(self.queue.take(until), &mut self.stacks));
         }
         collected.extend(self.late_ones());
         collected
@@ -144,11 +144,11 @@ impl Crew {
         self.stop.set();
         let began = Instant::now();
         let mut left = Vec::new();
-        while self.posts.iter().any(|post| post.is_waited_for(began)) {
+        while self.slots.iter().any(|slot| slot.is_waited_for(began)) {
             let soon = Instant::now() + Duration::from_millis(20);
-            left.extend(land(self.basket.take(soon), &mut self.stacks));
+            left.extend(land(self.queue.take(soon), &mut self.stacks));
         }
-        left.extend(land(self.basket.take(Instant::now()), &mut self.stacks));
+        left.extend(land(self.queue.take(Instant::now()), &mut self.stacks));
         left.extend(self.silent_ones());
         let stacks = self.take_stacks();
         (left, stacks)
@@ -157,10 +157,10 @@ impl Crew {
     /// A gap for each sensor that never answered and was not told to be late.
     fn silent_ones(&self) -> Vec<Record> {
         let now = clock::now();
-        let is_silent = |post: &&Post| post.is_at_work() && !post.has_answered() && !post.late;
-        let silent = self.posts.iter().filter(is_silent);
-        let gaps = silent.flat_map(|post| {
-            let name = post.spec.name;
+        let is_silent = |slot: &&Slot| slot.is_at_work() && !slot.has_answered() && !slot.late;
+        let silent = self.slots.iter().filter(is_silent);
+        let gaps = silent.flat_map(|slot| {
+            let name = slot.spec.name;
             let text = format!("sensor {name} had not answered once when the watch ended");
             let silence = Gap::new(name, Why::Overrun, text).with_remedy("watch for longer: --for");
             gap(name, now, silence)
@@ -172,33 +172,33 @@ impl Crew {
     fn late_ones(&mut self) -> Vec<Record> {
         let now = clock::now();
         let mut gaps = Vec::new();
-        for post in &mut self.posts {
-            let name = post.spec.name;
-            let over = post.stopwatch.over(now);
+        for slot in &mut self.slots {
+            let name = slot.spec.name;
+            let over = slot.stopwatch.over(now);
             if let Some((took, limit)) = over
-                && !post.late
+                && !slot.late
             {
                 let text = format!(
                     "sensor {name} has not answered for {took:.1?}; it may take {limit:.1?}"
                 );
                 gaps.extend(gap(name, now, Gap::new(name, Why::Overrun, text)));
             }
-            post.late = over.is_some();
+            slot.late = over.is_some();
         }
         gaps
     }
 }
 
-impl Drop for Crew {
+impl Drop for SensorPool {
     fn drop(&mut self) {
         self.stop.set();
-        self.basket.close();
+        self.queue.close();
     }
 }
 
-impl std::fmt::Debug for Crew {
+impl std::fmt::Debug for SensorPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.posts.iter().map(|post| post.spec.name).collect();
+        let names: Vec<&str> = self.slots.iter().map(|slot| slot.spec.name).collect();
         f.debug_struct("Crew")
             .field("sensors", &names)
             .finish_non_exhaustive()
@@ -262,38 +262,38 @@ impl Stop {
 }
 
 /// Puts samples of stacks aside, if anyone wants them.
-fn land(hauls: Vec<Haul>, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
+fn land(batches: Vec<Batch>, stacks: &mut Option<Vec<StackBatch>>) -> Vec<Record> {
     let mut records = Vec::new();
-    for haul in hauls {
-        records.extend(haul.records);
+    for batch in batches {
+        records.extend(batch.records);
         if let Some(kept) = stacks {
-            kept.extend(haul.stacks);
+            kept.extend(batch.stacks);
         }
     }
     records
 }
 
-fn post(member: Member, host: &Arc<Host>, basket: &Arc<Basket>, stop: &Arc<Stop>) -> Post {
+fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) -> Slot {
     let name = member.spec.name;
     let stopwatch = Arc::new(Stopwatch::default());
     let answered = Arc::new(AtomicBool::new(false));
-    let shift = Shift {
+    let worker = Worker {
         answered: Arc::clone(&answered),
         member,
         host: Arc::clone(host),
-        basket: Arc::clone(basket),
+        queue: Arc::clone(queue),
         stop: Arc::clone(stop),
         stopwatch: Arc::clone(&stopwatch),
     };
     let thread = thread::Builder::new().name(name.into());
-    let thread = thread.spawn(move || shift.work());
+    let thread = thread.spawn(move || worker.work());
     let thread = thread.inspect_err(|error| {
         let text = format!("there is no thread for sensor {name}: {error}");
         let records = gap(name, clock::now(), Gap::new(name, Why::Unsupported, text));
         let stacks = Vec::new();
-        basket.put(Haul { records, stacks });
+        queue.put(Batch { records, stacks });
     });
-    Post {
+    Slot {
         spec: member.spec,
         stopwatch,
         late: false,
@@ -303,16 +303,16 @@ fn post(member: Member, host: &Arc<Host>, basket: &Arc<Basket>, stop: &Arc<Stop>
 }
 
 /// What one thread works with.
-struct Shift {
+struct Worker {
     member: Member,
     host: Arc<Host>,
-    basket: Arc<Basket>,
+    queue: Arc<Queue>,
     stop: Arc<Stop>,
     stopwatch: Arc<Stopwatch>,
     answered: Arc<AtomicBool>,
 }
 
-impl Shift {
+impl Worker {
     fn work(self) {
         let name = self.member.spec.name;
         let limit = self.member.spec.deadline.max(OPENING);
@@ -324,7 +324,7 @@ impl Shift {
         // Who is ready only at the end of the work looks once all the same.
         loop {
             match self.poll(sensor.as_mut()) {
-                Ok(haul) => self.hand_over(haul),
+                Ok(batch) => self.hand_over(batch),
                 // Benched: a sensor that panicked is in no known state.
                 Err(why) => return self.tell(gap(name, clock::now(), why)),
             }
@@ -337,7 +337,7 @@ impl Shift {
         }
     }
 
-    fn poll(&self, sensor: &mut dyn Sensor) -> Result<Haul, Gap> {
+    fn poll(&self, sensor: &mut dyn Sensor) -> Result<Batch, Gap> {
         let spec = self.member.spec;
         let began = clock::now();
         let mut out = Sink::new(spec.name, began);
@@ -348,7 +348,7 @@ impl Shift {
             &SEXTON_POLL_NS,
             took.as_nanos() as f64,
         );
-        Ok(Haul {
+        Ok(Batch {
             stacks: out.take_stacks(),
             records: out.into_records(),
         })
@@ -364,23 +364,23 @@ impl Shift {
     }
 
     fn tell(&self, records: Vec<Record>) {
-        self.hand_over(Haul {
+        self.hand_over(Batch {
             records,
             stacks: Vec::new(),
         });
     }
 
-    fn hand_over(&self, haul: Haul) {
+    fn hand_over(&self, batch: Batch) {
         let name = self.member.spec.name;
         self.answered.store(true, Ordering::Release);
-        let waited = self.basket.put(haul);
+        let waited = self.queue.put(batch);
         if waited >= HELD_UP {
             let text = format!(
                 "nobody took what sensor {name} saw for {waited:.1?}; it did not look meanwhile"
             );
             let records = gap(name, clock::now(), Gap::new(name, Why::Overrun, text));
             let stacks = Vec::new();
-            self.basket.put(Haul { records, stacks });
+            self.queue.put(Batch { records, stacks });
         }
     }
 }
