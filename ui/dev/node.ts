@@ -208,6 +208,7 @@ function diagnosis(): Diagnosis {
     explanations: [],
     forecast: [],
     not_judged: [],
+    seen_by: [],
     gaps: [],
     times: {
       window: [FROM, TO],
