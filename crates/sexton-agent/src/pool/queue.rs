@@ -1,6 +1,6 @@
 //! Where sensors put what they saw, until it is collected.
 //!
-//! Whoever collects is woken when its time is over, not for each batch: a node has a dozen
+//! The collector is woken when its time is over, not for each batch: a node has a dozen
 //! sensors, and some look ten times a second.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -50,8 +50,8 @@ struct Inside {
 }
 
 impl Queue {
-    /// Puts a batch in, and says how long that had to wait for room. One that nobody will
-    /// collect is let go.
+    /// Puts a batch in, and returns how long it had to wait for room. A batch that will not be
+    /// collected any more is dropped.
     pub(super) fn put(&self, batch: Batch) -> Duration {
         let began = Instant::now();
         let mut inside = self.lock();

@@ -157,8 +157,8 @@ fn makers<'a>(
     creator.into_iter().chain(above).collect()
 }
 
-/// Who asks containerd by hand chooses ids, and then no path tells a container's. What a runtime
-/// made, in a directory with the id of a container that it told of, is that container's.
+/// A user of containerd may choose ids that no path shows to be a container's. A directory that a
+/// runtime created, and whose name is the id of a container it reported, is that container's.
 fn name_containers<'a>(case: &Case<'a>, creations: &mut [Creation<'a>]) {
     let started = case.events(&CONTAINER_STARTED).map(|event| &event.says.id);
     let exited = case.events(&CONTAINER_EXITED).map(|event| &event.says.id);
