@@ -34,7 +34,7 @@ build {
   # Writes the bake step for what was found, runs it, and then wants a clean audit.
   provisioner "shell" {
     inline = [
-      "sudo /tmp/sexton image fix / --write shell > /tmp/sexton-fix.sh || test $? -eq 1",
+      "sudo /tmp/sexton image fix / --write shell > /tmp/sexton-fix.sh",
       "sudo sh /tmp/sexton-fix.sh",
       "sudo /tmp/sexton image verify / --policy /tmp/policy.toml",
     ]

@@ -70,6 +70,16 @@ pub(crate) struct Machine {
     /// The cgroup version, where a kernel has both
     #[arg(long)]
     cgroup: Option<crate::guest::Cgroup>,
+    /// Refuse the bpf() system call to sexton there, as old kernels do
+    #[arg(long)]
+    no_bpf: bool,
+}
+
+impl Machine {
+    fn place(&self) -> Result<Place> {
+        let place = Place::chosen(self.kernel.as_deref(), self.cgroup)?;
+        Ok(place.without_bpf(self.no_bpf))
+    }
 }
 
 /// All that was ever made or played.
@@ -95,7 +105,7 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
             machine,
         } => {
             let scenario = scenario(name)?;
-            let place = Place::chosen(machine.kernel.as_deref(), machine.cgroup)?;
+            let place = machine.place()?;
             setup::install_missing(setup::For::Guests)?;
             let stage = play::Stage::open()?;
             let card = stage.play(&scenario, &place)?;
@@ -110,7 +120,7 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
             scenario: name,
             machine,
         } => {
-            let place = Place::chosen(machine.kernel.as_deref(), machine.cgroup)?;
+            let place = machine.place()?;
             keep::keep(&scenario(name)?, &place)
         }
         Lab::Shell { machine } => {

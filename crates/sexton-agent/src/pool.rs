@@ -71,6 +71,7 @@ struct Slot {
     stopwatch: Arc<Stopwatch>,
     late: bool,
     answered: Arc<AtomicBool>,
+    is_shed: Arc<AtomicBool>,
     /// None when there could be no thread for it, which it has said.
     thread: Option<JoinHandle<()>>,
 }
@@ -132,6 +133,27 @@ impl SensorPool {
         }
         collected.extend(self.late_ones());
         collected
+    }
+
+    /// The sensors that are at work.
+    pub fn at_work(&self) -> Vec<&'static str> {
+        let slots = self.slots.iter().filter(|slot| slot.is_at_work());
+        slots.map(|slot| slot.spec.name).collect()
+    }
+
+    /// Has one sensor end its work, because the agent may not afford it. Gives the gap that
+    /// says so.
+    pub fn shed(&mut self, name: &'static str, why: &str) -> Vec<Record> {
+        let slot = self.slots.iter().find(|slot| slot.spec.name == name);
+        let Some(slot) = slot else {
+            return Vec::new();
+        };
+        slot.is_shed.store(true, Ordering::SeqCst);
+        self.stop.wake();
+        let text = format!("sensor {name} was stopped to stay within the budget: {why}");
+        let shed = Gap::new(name, Why::Overrun, text)
+            .with_remedy("raise [budget] in the agent's configuration, and restart it");
+        gap(name, clock::now(), shed)
     }
 
     /// Ends the work and hands over what is left, but for samples of stacks.
@@ -199,7 +221,7 @@ impl Drop for SensorPool {
 impl std::fmt::Debug for SensorPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.slots.iter().map(|slot| slot.spec.name).collect();
-        f.debug_struct("Crew")
+        f.debug_struct("SensorPool")
             .field("sensors", &names)
             .finish_non_exhaustive()
     }
@@ -252,11 +274,23 @@ impl Stop {
         self.set.load(Ordering::SeqCst)
     }
 
-    /// Sleeps, but not beyond the end of the work.
-    fn sleep(&self, time: Duration) {
-        let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.is_set() {
-            drop(self.bell.wait_timeout(held, time));
+    /// Has sleepers look at their own flags.
+    fn wake(&self) {
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bell.notify_all();
+    }
+
+    /// Sleeps, but not beyond the end of all work or of one's own.
+    fn sleep(&self, time: Duration, is_over: &AtomicBool) {
+        let until = Instant::now() + time;
+        let mut held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.is_set() || is_over.load(Ordering::SeqCst) {
+                return;
+            }
+            let waited = self.bell.wait_timeout(held, left);
+            held = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -277,8 +311,10 @@ fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) 
     let name = member.spec.name;
     let stopwatch = Arc::new(Stopwatch::default());
     let answered = Arc::new(AtomicBool::new(false));
+    let is_shed = Arc::new(AtomicBool::new(false));
     let worker = Worker {
         answered: Arc::clone(&answered),
+        is_shed: Arc::clone(&is_shed),
         member,
         host: Arc::clone(host),
         queue: Arc::clone(queue),
@@ -298,6 +334,7 @@ fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) 
         stopwatch,
         late: false,
         answered,
+        is_shed,
         thread: thread.ok(),
     }
 }
@@ -310,6 +347,7 @@ struct Worker {
     stop: Arc<Stop>,
     stopwatch: Arc<Stopwatch>,
     answered: Arc<AtomicBool>,
+    is_shed: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -329,9 +367,9 @@ impl Worker {
                 Err(why) => return self.tell(gap(name, clock::now(), why)),
             }
             next = beat_after(next, self.member.every, Instant::now());
-            self.stop
-                .sleep(next.saturating_duration_since(Instant::now()));
-            if self.stop.is_set() {
+            let left = next.saturating_duration_since(Instant::now());
+            self.stop.sleep(left, &self.is_shed);
+            if self.stop.is_set() || self.is_shed.load(Ordering::SeqCst) {
                 return;
             }
         }
@@ -376,7 +414,7 @@ impl Worker {
         let waited = self.queue.put(batch);
         if waited >= HELD_UP {
             let text = format!(
-                "nobody took what sensor {name} saw for {waited:.1?}; it did not look meanwhile"
+                "sensor {name}: output queue blocked for {waited:.1?}; it did not poll meanwhile"
             );
             let records = gap(name, clock::now(), Gap::new(name, Why::Overrun, text));
             let stacks = Vec::new();

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sexton_host::{Host, HostError, clock, machine, own};
+use sexton_model::fact::sexton::{SEXTON_SENSORS, SensorList};
 use sexton_model::gap::Gap;
-use sexton_model::record::{Body, Record};
+use sexton_model::record::{Body, Record, Sink};
 use sexton_model::stack::StackBatch;
-use sexton_model::subject::SubjectKind;
+use sexton_model::subject::{Subject, SubjectKind};
 use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
 
 use crate::pool::{Member, SensorPool};
@@ -25,6 +26,9 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// of one step that is done at once.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(60);
 const MANY_RECORDS: usize = 2_000;
+
+/// How often a recording says which sensors there are: its oldest part may be dropped.
+const LIST_SENSORS_EVERY: Duration = Duration::from_secs(600);
 
 /// Why a recording could not begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +62,7 @@ pub struct Recorder {
     progress: Progress,
     synced: Instant,
     gave_back: Instant,
+    listed: Option<Instant>,
 }
 
 impl Recorder {
@@ -68,11 +73,7 @@ impl Recorder {
         folder: &Path,
         limits: Limits,
     ) -> Result<Self, RecordError> {
-        let node = Node {
-            name: machine::host_name(host).map_err(RecordError::Node)?,
-            kernel: machine::kernel_release(host).map_err(RecordError::Node)?,
-            boot_id: machine::boot_id(host).map_err(RecordError::Node)?,
-        };
+        let node = node(host)?;
         let mut writer =
             BundleWriter::create(folder, limits, node, clock::now()).map_err(RecordError::Store)?;
         keep_raw(host, &mut writer)?;
@@ -84,11 +85,13 @@ impl Recorder {
             progress: Progress::default(),
             synced: Instant::now(),
             gave_back: Instant::now(),
+            listed: None,
         })
     }
 
     /// Records for a while.
     pub fn step(&mut self, time: Duration) -> Result<&Progress, RecordError> {
+        self.list_sensors()?;
         let records = self.pool.collect(time);
         keep(&mut self.writer, &mut self.progress, &records)?;
         let stacks = self.pool.take_stacks();
@@ -107,6 +110,15 @@ impl Recorder {
             self.gave_back = Instant::now();
         }
         Ok(&self.progress)
+    }
+
+    fn list_sensors(&mut self) -> Result<(), RecordError> {
+        let is_due = |at: Instant| at.elapsed() >= LIST_SENSORS_EVERY;
+        if !self.listed.is_none_or(is_due) {
+            return Ok(());
+        }
+        self.listed = Some(Instant::now());
+        keep(&mut self.writer, &mut self.progress, &sensor_list())
     }
 
     /// Ends it: everything is sealed.
@@ -154,7 +166,7 @@ fn keep_stacks(
 
 impl Progress {
     /// A sensor that says a gap about itself is blind until it says something else.
-    fn note(&mut self, record: &Record) {
+    pub(crate) fn note(&mut self, record: &Record) {
         match &record.body {
             Body::Gap(Gap { text, .. }) if record.subject.kind == SubjectKind::Sensor => {
                 self.blind.insert(record.sensor.to_string(), text.clone());
@@ -167,8 +179,28 @@ impl Progress {
     }
 }
 
+/// Says which sensors this sexton has, so that a later one does not take those that came
+/// after it for sensors that failed.
+pub(crate) fn sensor_list() -> Vec<Record> {
+    let sensors = sexton_sensors::SENSORS.iter();
+    let sensors = sensors.map(|spec| spec.name.to_owned()).collect();
+    let mut out = Sink::new("sexton", clock::now());
+    let list = SensorList { sensors };
+    out.event(out.now(), &Subject::node(), &SEXTON_SENSORS, list);
+    out.into_records()
+}
+
+/// Which node this is.
+pub(crate) fn node(host: &Host) -> Result<Node, RecordError> {
+    Ok(Node {
+        name: machine::host_name(host).map_err(RecordError::Node)?,
+        kernel: machine::kernel_release(host).map_err(RecordError::Node)?,
+        boot_id: machine::boot_id(host).map_err(RecordError::Node)?,
+    })
+}
+
 /// A file that is not there, or not ours to read, is left out: rules see that it is.
-fn keep_raw(host: &Host, writer: &mut BundleWriter) -> Result<(), RecordError> {
+pub(crate) fn keep_raw(host: &Host, writer: &mut BundleWriter) -> Result<(), RecordError> {
     for path in RAW {
         if let Ok(content) = host.read(path) {
             let name = Path::new(path.trim_start_matches('/'));

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 
-use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
+use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_SENSORS};
 use sexton_model::fact::{EventFact, Fact};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
@@ -23,6 +23,24 @@ use crate::evidence::readers::{self, Sighting};
 use crate::evidence::requesters::{Requested, Requesters};
 use crate::policy::Policy;
 use crate::rule::Threshold;
+
+/// The sensors of every sexton that did not say which it had.
+const FIRST_SENSORS: [&str; 14] = [
+    "cgroups",
+    "containers",
+    "cores",
+    "exits",
+    "host",
+    "klog",
+    "memcg",
+    "napi",
+    "nics",
+    "pressure",
+    "runq",
+    "stacks",
+    "unit_files",
+    "units",
+];
 
 /// The records of a node, laid out for judging.
 #[derive(Debug)]
@@ -120,7 +138,7 @@ impl<'a> Case<'a> {
             by_fact,
             gaps,
             spoke,
-            window: watched(timeline),
+            window: timeline.watched(),
             policy,
             views: Views::default(),
         }
@@ -203,6 +221,18 @@ impl<'a> Case<'a> {
         self.spoke.contains(sensor)
     }
 
+    /// Whether the sexton that recorded had such a sensor. One that is older than the sensor
+    /// could not look; one that had it and was not heard failed to, or was told not to.
+    pub fn had(&self, sensor: &str) -> bool {
+        let listed = self.events(&SEXTON_SENSORS).next_back();
+        let is_listed = match listed {
+            Some(event) => event.says.sensors.iter().any(|known| known == sensor),
+            None => FIRST_SENSORS.contains(&sensor),
+        };
+        let has_gap = || self.gaps.iter().any(|(_, _, gap)| gap.sensor == sensor);
+        is_listed || self.heard(sensor) || has_gap()
+    }
+
     /// When a sensor was last asked: what happened afterwards it had no chance to tell.
     pub fn last_heard(&self, sensor: &str) -> Moment {
         let polls = self.of(&SEXTON_POLL_NS).iter();
@@ -215,6 +245,9 @@ impl<'a> Case<'a> {
         let said = self.gaps.iter().find(|(_, _, gap)| gap.sensor == sensor);
         match said {
             Some((_, _, gap)) => gap.text.clone(),
+            None if !self.had(sensor) => {
+                format!("the sexton that recorded this had no sensor {sensor}")
+            }
             None => format!("the sensor {sensor} was not recorded"),
         }
     }
@@ -223,18 +256,6 @@ impl<'a> Case<'a> {
     pub fn limit(&self, threshold: &'static Threshold) -> f64 {
         self.policy.limit(threshold)
     }
-}
-
-/// From sexton's own first word to the last record. Where sexton said nothing of itself, all
-/// there is.
-fn watched(timeline: &dyn Timeline) -> Option<RangeInclusive<Moment>> {
-    let span = timeline.span()?;
-    let own = [&SEXTON_WALL_CLOCK_NS, &SEXTON_POLL_NS];
-    let began = own
-        .into_iter()
-        .filter_map(|fact| timeline.of(fact).map(|record| record.at).min())
-        .min();
-    Some(began.unwrap_or(*span.start())..=*span.end())
 }
 
 /// Who speaks: of a poll that ended the sensor that was polled, whoever noted it.

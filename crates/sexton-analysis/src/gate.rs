@@ -10,6 +10,9 @@ mod policy;
 use sexton_model::gap::Gap;
 use sexton_model::gate::{Check, Tally, UnitSurvey};
 use sexton_model::timeline::Timeline;
+use sexton_signatures::Signatures;
+
+use crate::evidence::recognized::Recognized;
 
 pub use policy::{GatePolicy, Limit};
 
@@ -23,6 +26,8 @@ pub struct Seen<'a> {
     pub records: &'a dyn Timeline,
     /// Container runtimes that are here and that no sensor asks.
     pub other_runtimes: &'a [&'a str],
+    /// What is known of lines of the kernel's log and of units.
+    pub signatures: &'a Signatures,
 }
 
 /// The limits of all checks.
@@ -37,6 +42,11 @@ pub fn enough_live(total: u64, policy: &GatePolicy) -> u64 {
 
 /// Makes every check that the policy wants; of these only some, when they are named.
 pub fn judge(seen: &Seen<'_>, policy: &GatePolicy, only: &[String]) -> Vec<Check> {
+    let recognized = Recognized::new(seen.records, seen.signatures);
+    let seen = &Seen {
+        records: &recognized,
+        ..*seen
+    };
     checks::CHECKS
         .iter()
         .filter(|check| only.is_empty() || only.iter().any(|name| name == check.limit.name))

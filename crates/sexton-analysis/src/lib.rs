@@ -7,6 +7,8 @@
 //!   evidence of two findings meets;
 //! - `explanations`: one file per other explanation, ruled out aloud;
 //! - `verdict`: findings and links to chains, gravest first, and the answer in one sentence;
+//! - `live`: the same judgement while a node is recorded: a sliding window, a verdict every
+//!   half a minute, and the lives of findings;
 //! - `gate`: the checks of `sexton check`.
 
 mod case;
@@ -14,6 +16,7 @@ pub mod evidence;
 mod explanations;
 pub mod gate;
 mod links;
+pub mod live;
 mod policy;
 mod rule;
 pub mod rules;
@@ -29,12 +32,16 @@ pub use rule::{Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
+use sexton_model::finding::Finding;
 use sexton_model::gap::Gap;
 use sexton_model::timeline::Timeline;
 
+use evidence::recognized::Recognized;
+
 /// Judges a node by what was recorded of it.
 pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
-    let case = Case::new(timeline, policy);
+    let recognized = Recognized::new(timeline, policy.signatures());
+    let case = Case::new(&recognized, policy);
     let mut findings = Findings::default();
     for rule in rules::RULES {
         rule.apply(&case, &mut findings);
@@ -48,8 +55,9 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
     not_judged.sort_by_key(|not_judged| not_judged.code);
     let (links, separations) = links::find(&case, &findings);
     let explanations = explanations::weigh(&case, &findings);
-    let chains = verdict::chain::chains(&findings, &links);
-    let summary = verdict::of(&findings, &links, &chains, &not_judged);
+    let began = case.window().map(|window| *window.start());
+    let chains = verdict::chain::chains(&findings, &links, began);
+    let summary = verdict::of(&case, &findings, &links, &chains, &not_judged);
     Diagnosis {
         window: case.window(),
         state: summary.state,
@@ -65,6 +73,20 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
         step_downs: step_downs(&case),
         gaps: distinct_gaps(&case),
     }
+}
+
+/// What the rules of these codes find, without chains and verdict: an image has thousands of
+/// units, and none of them is the cause of another.
+pub fn findings(timeline: &dyn Timeline, policy: &Policy, codes: &[&str]) -> Vec<Finding> {
+    let case = Case::new(timeline, policy);
+    let mut found = Findings::default();
+    let rules = rules::RULES.iter();
+    for rule in rules.filter(|rule| codes.contains(&rule.code)) {
+        rule.apply(&case, &mut found);
+    }
+    let mut findings = found.findings;
+    findings.sort_by_cached_key(Finding::id);
+    findings
 }
 
 /// Each gap once, however often it was told. Those of one sensor that differ in numbers alone,

@@ -6,12 +6,15 @@
 mod container_to_pile;
 mod cpu002_cpu001;
 mod held_net001;
+mod hw001_io001;
+mod io001_task001;
 mod lost_krn001;
 mod mcg001_cpu002;
 mod net001_nic001;
 mod nic001_job001;
 mod oom_to_loop;
 mod pile_to_count;
+mod same_work;
 mod settings_to_loop;
 mod task002_lim001;
 mod unit_to_container;
@@ -39,8 +42,15 @@ static LINKS: &[&LinkRule] = &[
     &unit_to_pile::FROM_CHURN,
     &container_to_pile::LINK,
     &pile_to_count::LINK,
+    &hw001_io001::LINK,
+    &io001_task001::LINK,
     &task002_lim001::LINK,
     &mcg001_cpu002::LINK,
+    &same_work::STORM_SATURATES,
+    &same_work::STORM_HAS_CORE,
+    &same_work::CHURN_HAS_CORE,
+    &same_work::HOG_HAS_CORE,
+    &same_work::HOG_STARVES_POLLING,
     &cpu002_cpu001::LINK,
     &lost_krn001::OF_READER,
     &lost_krn001::OF_CORE,

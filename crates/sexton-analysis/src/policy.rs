@@ -3,14 +3,34 @@
 pub mod file;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sexton_signatures::Signatures;
 
 use crate::rule::Threshold;
 use crate::rules;
 
-/// Values that replace the thresholds' own.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Values that replace the thresholds' own, and the signatures to judge with.
+#[derive(Debug, Clone)]
 pub struct Policy {
     limits: BTreeMap<(String, String), f64>,
+    signatures: Arc<Signatures>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            limits: BTreeMap::new(),
+            signatures: Signatures::built_in(),
+        }
+    }
+}
+
+/// Signatures are equal if they are the same ones.
+impl PartialEq for Policy {
+    fn eq(&self, other: &Self) -> bool {
+        self.limits == other.limits && Arc::ptr_eq(&self.signatures, &other.signatures)
+    }
 }
 
 /// Why a value cannot be taken.
@@ -73,6 +93,15 @@ impl Policy {
         }
         self.limits.insert((rule.into(), name.into()), value);
         Ok(())
+    }
+
+    /// Judges with these signatures instead of those that sexton brings.
+    pub fn judge_with(&mut self, signatures: Arc<Signatures>) {
+        self.signatures = signatures;
+    }
+
+    pub(crate) fn signatures(&self) -> &Signatures {
+        &self.signatures
     }
 
     pub(crate) fn limit(&self, threshold: &Threshold) -> f64 {

@@ -38,6 +38,20 @@ impl Rule {
         }
     }
 
+    /// Whether it could not judge only because the sexton that recorded was older than a sensor
+    /// that it needs. That does not make a recording blind; it is said beside "healthy".
+    pub(crate) fn is_newer_than(&self, case: &Case<'_>) -> bool {
+        let wanted = match self.needs {
+            [] => self.uses,
+            needs => needs,
+        };
+        let mut missing = wanted
+            .iter()
+            .filter(|sensor| !case.heard(sensor))
+            .peekable();
+        missing.peek().is_some() && missing.all(|sensor| !case.had(sensor))
+    }
+
     /// Its manual page: the comment at the head of its file.
     pub fn manual(&self) -> String {
         manual(self.source)

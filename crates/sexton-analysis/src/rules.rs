@@ -2,8 +2,12 @@
 
 mod cpu001_lost_core;
 mod cpu002_reader;
+mod cpu003_saturated;
+mod cpu004_throttled;
+mod cpu005_stolen;
 mod ctr001_short_lived;
 mod hw001_hardware;
+mod io001_saturated_disk;
 mod io002_filesystem;
 mod job001_lost_work;
 mod krn001_complaint;
@@ -14,7 +18,9 @@ mod mcg003_too_many;
 mod mem001_oom_kills;
 mod net001_starved_polling;
 mod nic001_reset;
+mod task001_hung_tasks;
 mod task002_defunct_children;
+mod task003_storm;
 mod unit001_restart_loop;
 mod unit002_hidden_churn;
 mod unit003_failed;
@@ -39,8 +45,14 @@ pub static RULES: &[&Rule] = &[
     &mcg001_dying_pile_up::RULE,
     &mcg002_leaked_directories::RULE,
     &mcg003_too_many::RULE,
+    &io001_saturated_disk::RULE,
+    &task001_hung_tasks::RULE,
     &task002_defunct_children::RULE,
     &lim001_limit_near::RULE,
+    &task003_storm::RULE,
+    &cpu005_stolen::RULE,
+    &cpu004_throttled::RULE,
+    &cpu003_saturated::RULE,
     &cpu002_reader::RULE,
     &cpu001_lost_core::RULE,
     &krn001_complaint::RULE,

@@ -6,7 +6,7 @@ pub(crate) mod story;
 
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::EventFact;
-use sexton_model::fact::core::CORE_SYSTEM_RATIO;
+use sexton_model::fact::core::{CORE_STEAL_RATIO, CORE_SYSTEM_RATIO};
 use sexton_model::fact::sexton::SEXTON_POLL_NS;
 use sexton_model::fact::{cgroup, container, memcg};
 use sexton_model::gap::{Gap, Why};
@@ -45,16 +45,19 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 12] = [
+const SENSORS: [&str; 15] = [
     "cgroups",
     "containers",
     "cores",
+    "disks",
     "exits",
+    "filesystems",
     "klog",
     "limits",
     "memcg",
     "napi",
     "nics",
+    "pressure",
     "processes",
     "stacks",
     "units",
@@ -81,7 +84,9 @@ impl Watch {
         }
         for second in [from, from + 1] {
             let mut out = Sink::new("cores", at(second));
-            out.sample(&Subject::cpu(0), &CORE_SYSTEM_RATIO, 0.05);
+            for (fact, value) in [(&CORE_SYSTEM_RATIO, 0.05), (&CORE_STEAL_RATIO, 0.0)] {
+                out.sample(&Subject::cpu(0), fact, value);
+            }
             watch.add(out);
         }
         watch

@@ -1,12 +1,17 @@
 //! What all of it comes to.
 
+pub(crate) mod age;
 pub(crate) mod chain;
 
 use sexton_model::diagnosis::{Link, NotJudged, State};
 use sexton_model::finding::{Confidence, Finding, FindingId, Severity};
+use sexton_model::moment::Moment;
 
+use crate::case::Case;
+use crate::rule::Rule;
 use crate::rules;
 use crate::verdict::chain::begins_with_a_cause;
+use crate::words::figures;
 
 /// The state, its sentence, and how sure it is.
 pub(crate) struct Summary {
@@ -17,16 +22,19 @@ pub(crate) struct Summary {
 
 /// Sums up.
 pub(crate) fn of(
+    case: &Case<'_>,
     findings: &[Finding],
     links: &[Link],
     chains: &[Vec<FindingId>],
     not_judged: &[NotJudged],
 ) -> Summary {
-    let state = state(findings, chains, not_judged);
+    let unseen = Unseen::of(case, not_judged);
+    let began = case.window().map(|window| *window.start());
+    let state = state(findings, chains, &unseen, began);
     let gravest = chains.first().map_or(&[][..], Vec::as_slice);
     Summary {
         state,
-        headline: headline(state, findings, chains, not_judged),
+        headline: headline(state, findings, chains, &unseen),
         // What is only worth knowing says nothing of how sure it is that all is well.
         confidence: match state {
             State::CauseFound | State::SymptomsOnly => {
@@ -37,21 +45,48 @@ pub(crate) fn of(
     }
 }
 
-fn state(findings: &[Finding], chains: &[Vec<FindingId>], not_judged: &[NotJudged]) -> State {
-    let is_trouble = findings
-        .iter()
-        .any(|finding| finding.severity > Severity::Note);
-    let gravest = chains.first().map_or(&[][..], Vec::as_slice);
-    match is_trouble {
-        true if begins_with_a_cause(findings, gravest) => State::CauseFound,
-        true => State::SymptomsOnly,
-        false if not_judged.iter().any(is_essential) => State::Blind,
-        false => State::Healthy,
+/// Vital signs that were not assessed: rules without which no node is called healthy.
+struct Unseen {
+    /// The sensor was there and not heard: it failed, or was told not to look.
+    blind: Vec<&'static str>,
+    /// The sexton that recorded was older than the sensor.
+    newer: Vec<&'static str>,
+}
+
+impl Unseen {
+    fn of(case: &Case<'_>, not_judged: &[NotJudged]) -> Self {
+        let rules = not_judged
+            .iter()
+            .filter_map(|rule| rules::by_code(rule.code));
+        let vital = rules.filter(|rule| rule.is_essential);
+        let (newer, blind): (Vec<&Rule>, Vec<&Rule>) =
+            vital.partition(|rule| rule.is_newer_than(case));
+        let codes = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.code).collect();
+        Self {
+            blind: codes(blind),
+            newer: codes(newer),
+        }
     }
 }
 
-fn is_essential(not_judged: &NotJudged) -> bool {
-    rules::by_code(not_judged.code).is_some_and(|rule| rule.is_essential)
+fn state(
+    findings: &[Finding],
+    chains: &[Vec<FindingId>],
+    unseen: &Unseen,
+    began: Option<Moment>,
+) -> State {
+    let gravest = chains.first().map_or(&[][..], Vec::as_slice);
+    // What is over sorts behind what is not.
+    let is_trouble = !age::is_over(findings, gravest, began)
+        && findings
+            .iter()
+            .any(|finding| finding.severity > Severity::Note);
+    match is_trouble {
+        true if begins_with_a_cause(findings, gravest) => State::CauseFound,
+        true => State::SymptomsOnly,
+        false if !unseen.blind.is_empty() => State::Blind,
+        false => State::Healthy,
+    }
 }
 
 /// The chain up to the last of its gravest findings, and what may have come of it.
@@ -77,64 +112,81 @@ fn finding<'a>(findings: &'a [Finding], id: &FindingId) -> Option<&'a Finding> {
     findings.iter().find(|finding| finding.id() == *id)
 }
 
+/// Words of a headline, at most: more are not read at a glance.
+const MOST_WORDS: usize = 25;
+
 fn headline(
     state: State,
     findings: &[Finding],
     chains: &[Vec<FindingId>],
-    not_judged: &[NotJudged],
+    unseen: &Unseen,
 ) -> String {
-    let gravest = chains.first().map_or(&[][..], Vec::as_slice);
-    let other = separate_cause(findings, chains);
-    let other = other.map_or(String::new(), |other| {
-        format!("; separately, {}", other.title)
-    });
     match state {
-        State::CauseFound => format!("{}{other}", sentence(findings, gravest)),
-        State::SymptomsOnly => {
-            let told = sentence(findings, gravest);
-            format!("{told}; what causes it is not known{other}")
+        State::CauseFound | State::SymptomsOnly => {
+            let gravest = chains.first().map_or(&[][..], Vec::as_slice);
+            sentence(findings, gravest)
         }
-        State::Healthy => "nothing is wrong with this node, as far as sexton looks".into(),
-        State::Blind => {
-            let codes: Vec<&str> = not_judged.iter().map(|rule| rule.code).collect();
-            format!(
-                "too little was seen to judge this node: {} not judged",
-                codes.join(", ")
-            )
+        State::Healthy => {
+            let newer = match unseen.newer.len() {
+                0 => String::new(),
+                n => format!(
+                    "; {} newer than the recording",
+                    figures::plural(n as u64, "essential rule")
+                ),
+            };
+            format!("no problem found by the rules that were assessed{newer}")
         }
+        State::Blind => format!(
+            "no finding, but too little data for a verdict: {} not assessed",
+            named(&unseen.blind)
+        ),
     }
 }
 
-/// A chain in one sentence: what it began with, who suffers from that in the middle, what
-/// it ends with.
+/// A chain in one sentence: its root, and the worst that came of it.
 fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
     let (sure, doubtful) = sure_part(findings, chain);
-    let title = |id: &FindingId| finding(findings, id).map(|finding| finding.title.as_str());
-    let Some((first, rest)) = sure.split_first() else {
+    let of = |id: &FindingId| finding(findings, id);
+    let Some(root) = sure.first().and_then(of) else {
         return String::new();
     };
-    let mut told: Vec<String> = title(first).map(str::to_owned).into_iter().collect();
-    if let Some((last, between)) = rest.split_last() {
-        let reader = between.iter().filter_map(|id| finding(findings, id));
-        let mut reader = reader.filter(|finding| finding.code == "CPU002");
-        told.extend(reader.next().map(|reader| reader.title.clone()));
-        told.extend(title(last).map(|last| format!("in the end {last}")));
-    }
-    let doubtful = doubtful.last().and_then(title);
-    told.extend(doubtful.map(|doubtful| format!("perhaps {doubtful}")));
-    told.join("; ")
+    let worst = sure[1..].last().and_then(of);
+    let told = match worst {
+        Some(worst) => {
+            let main_clause = worst.title.split(", ").next().unwrap_or(&worst.title);
+            let in_short = format!("{}: {}", worst.subject, worst.figure);
+            let ways = [&*worst.title, main_clause, &in_short];
+            let ways = ways.map(|way| format!("{}; {way}", root.title));
+            let fits = ways.into_iter().find(|way| n_words(way) <= MOST_WORDS);
+            fits.unwrap_or_else(|| root.title.clone())
+        }
+        None => root.title.clone(),
+    };
+    let possible = doubtful.last().and_then(of);
+    let possible = possible.map(|finding| format!("{told}; possible: {}", finding.title));
+    let whole = possible.filter(|whole| n_words(whole) <= MOST_WORDS);
+    shortened(whole.unwrap_or(told))
 }
 
-/// The cause of another chain that has nothing to do with the gravest one.
-fn separate_cause<'a>(findings: &'a [Finding], chains: &[Vec<FindingId>]) -> Option<&'a Finding> {
-    let (gravest, others) = chains.split_first()?;
-    let is_separate = |chain: &&Vec<FindingId>| !chain.iter().any(|id| gravest.contains(id));
-    let mut others = others
-        .iter()
-        .filter(is_separate)
-        .filter(|chain| begins_with_a_cause(findings, chain))
-        .filter_map(|chain| finding(findings, chain.first()?));
-    others.find(|cause| cause.severity > Severity::Note)
+/// A few rules by their codes, more by their number.
+fn named(codes: &[&str]) -> String {
+    match codes.len() {
+        0..=4 => codes.join(", "),
+        n => figures::plural(n as u64, "essential rule"),
+    }
+}
+
+fn n_words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// The names of things may have any number of words.
+fn shortened(text: String) -> String {
+    if n_words(&text) <= MOST_WORDS {
+        return text;
+    }
+    let words: Vec<&str> = text.split_whitespace().take(MOST_WORDS).collect();
+    format!("{}…", words.join(" "))
 }
 
 /// As sure as the weakest finding and link of the chain, up to its gravest symptom.

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 
+use crate::inside::open_inside;
 use crate::{Host, HostError};
 
 /// A stretch of a process's memory that may be executed.
@@ -202,9 +203,7 @@ pub fn open_in_root(host: &Host, pid: u32, name: &Path) -> Result<CodeFile, Host
         let top: OwnedFd = rustix::fs::open(&path, flags, Mode::empty())?;
         // NONBLOCK: a named pipe must not stop us.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let file = rustix::fs::openat2(&top, name, flags, Mode::empty(), resolve)?;
-        CodeFile::new(file.into())
+        CodeFile::new(open_inside(&top, name, flags)?.into())
     };
     inside().map_err(unread(name))
 }

@@ -23,10 +23,12 @@ pub mod tracepoint;
 
 mod error;
 mod host;
+mod inside;
 mod root;
 mod stream;
 
 pub use error::HostError;
 pub use host::{Host, READ_LIMIT_BYTES};
+pub use inside::open_inside;
 pub use root::{Entry, FolderRoot, Kind, LiveRoot, Meta, Root};
 pub use stream::{Piece, Stream};

@@ -17,6 +17,13 @@ pub fn run_first(priority: u8) -> io::Result<()> {
     }
 }
 
+/// Resident memory of this process; none where `/proc` does not say.
+pub fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+    pages.checked_mul(crate::machine::page_bytes())
+}
+
 /// Gives memory that was used for a moment back to the node. The allocator keeps it otherwise:
 /// after a burst of events this process would seem twice its size for good.
 pub fn give_back_memory() {

@@ -130,7 +130,7 @@ fn last_page(host: &Host) -> Result<u64, HostError> {
         .then_some(last)
         .ok_or_else(|| HostError::Malformed {
             path,
-            what: "it tells of no pages".into(),
+            what: "it has no pages".into(),
         })
 }
 

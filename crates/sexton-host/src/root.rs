@@ -6,7 +6,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+
+use crate::inside::open_inside;
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,7 +208,7 @@ fn read_part(file: &fs::File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
 }
 
 /// A folder that holds a node's files. Every path, and every symbolic link on the
-/// way, is resolved inside it by the kernel: nothing outside can be reached.
+/// way, is resolved inside it: nothing outside can be reached.
 #[derive(Debug)]
 pub struct FolderRoot {
     top: OwnedFd,
@@ -222,14 +224,7 @@ impl FolderRoot {
     }
 
     fn open_inside(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat2(
-            &self.top,
-            path,
-            flags,
-            Mode::empty(),
-            ResolveFlags::IN_ROOT,
-        )?)
+        open_inside(&self.top, path, flags)
     }
 }
 

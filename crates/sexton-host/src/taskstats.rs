@@ -32,6 +32,7 @@ const STATUS_AT: usize = 4;
 const COMM_AT: usize = 80;
 const COMM_LEN: usize = 32;
 const USER_AT: usize = 120;
+const PARENT_AT: usize = 132;
 const LIFETIME_AT: usize = 144;
 
 /// Room for what exits between two looks, if the kernel grants it.
@@ -50,6 +51,8 @@ pub struct Exit {
     pub comm: Vec<u8>,
     /// The user it ran as.
     pub user: u32,
+    /// The process that it came from, or was given to; 0 when it had none.
+    pub parent: u32,
     /// How long it lived.
     pub lifetime: Duration,
 }
@@ -217,6 +220,7 @@ fn read(body: &[u8]) -> Option<Exit> {
         status: word(STATUS_AT)?,
         comm: comm.split(|&b| b == 0).next()?.to_vec(),
         user: word(USER_AT)?,
+        parent: word(PARENT_AT)?,
         lifetime: Duration::from_micros(lifetime_us),
     })
 }
@@ -242,6 +246,7 @@ mod tests {
         stats[STATUS_AT..][..4].copy_from_slice(&(3_u32 << 8).to_ne_bytes());
         stats[COMM_AT..][..4].copy_from_slice(b"sh\0x");
         stats[USER_AT..][..4].copy_from_slice(&1000_u32.to_ne_bytes());
+        stats[PARENT_AT..][..4].copy_from_slice(&41_u32.to_ne_bytes());
         stats[LIFETIME_AT..][..8].copy_from_slice(&1_500_u64.to_ne_bytes());
         let one = [
             with(TYPE_PID, &42_u32.to_ne_bytes()),
@@ -254,6 +259,7 @@ mod tests {
             status: 3 << 8,
             comm: b"sh".to_vec(),
             user: 1000,
+            parent: 41,
             lifetime: Duration::from_micros(1_500),
         };
         assert_eq!(read(&body), Some(exit));

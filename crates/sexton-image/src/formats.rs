@@ -6,6 +6,7 @@ mod disk_table;
 mod ext4;
 pub(crate) mod folder;
 mod oci;
+mod oci_digest;
 mod qcow2;
 mod squashfs;
 mod squashfs_inode;

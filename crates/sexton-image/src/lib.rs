@@ -13,6 +13,7 @@ mod tree;
 mod xz;
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,8 +57,14 @@ pub fn open(source: &Path) -> Result<Image, ImageError> {
         source: error,
     };
     let mut gaps = Gaps::default();
-    let is_dir = fs::metadata(source).map_err(unread)?.is_dir();
-    let (root, what) = if is_dir {
+    let sort = fs::metadata(source).map_err(unread)?.file_type();
+    // A pipe would keep us waiting for bytes that may never come.
+    if sort.is_fifo() || sort.is_socket() || sort.is_char_device() {
+        return Err(ImageError::Unknown {
+            path: source.to_owned(),
+        });
+    }
+    let (root, what) = if sort.is_dir() {
         formats::folder::open(source, &mut gaps)?
     } else {
         let file = fs::File::open(source).map_err(unread)?;

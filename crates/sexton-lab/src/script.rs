@@ -19,6 +19,8 @@ pub struct Pace {
     pub watch_seconds: u32,
     /// An emulator takes many seconds for each container.
     pub is_emulated: bool,
+    /// The kernel refuses BPF to sexton.
+    pub refuses_bpf: bool,
 }
 
 /// Containers that must have died before the watch, so that what they left is a pile: more
@@ -31,6 +33,13 @@ const ENOUGH: &str = "enough=34\npause=0.3\npause_in_watch=0.3\npolicy=\n";
 const ENOUGH_EMULATED: &str = "enough=13\npause=5\npause_in_watch=1\npolicy='--policy policy.toml'\n\
     printf '[rules.MCG001]\\ngrowing_floor = 10\\n' > policy.toml\n";
 
+/// Has the kernel refuse `bpf()` to sexton, and to nothing else, by a seccomp filter. Perl is in
+/// every Debian, so that no program has to be built for it.
+const REFUSED: &str = concat!(
+    include_str!("script/without-bpf.sh"),
+    "sexton='perl ./without-bpf ./sexton'\n"
+);
+
 /// The script of one scenario.
 pub fn script(scenario: &Scenario, pace: Pace) -> String {
     let watch_seconds = pace.watch_seconds;
@@ -38,8 +47,13 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         true => ENOUGH_EMULATED,
         false => ENOUGH,
     };
-    let mut text =
-        format!("{enough}{PRELUDE}\ncat > proofs <<'END_OF_PROOFS'\n{PROOFS}\nEND_OF_PROOFS\n");
+    let sexton = match pace.refuses_bpf {
+        true => REFUSED,
+        false => "sexton=./sexton\n",
+    };
+    let mut text = format!(
+        "{enough}{sexton}{PRELUDE}\ncat > proofs <<'END_OF_PROOFS'\n{PROOFS}\nEND_OF_PROOFS\n"
+    );
     for (name, unit) in &scenario.units {
         // A here-document takes any text but its own end.
         let _ = write!(

@@ -82,6 +82,8 @@ pub struct Audit {
     pub os: AuditOs,
     /// What it is for, and the evidence for that.
     pub shape: Option<(String, String)>,
+    /// Why no shape is named though one seems to fit.
+    pub shape_doubt: Option<String>,
     /// Every unit, by name.
     pub units: Vec<AuditUnit>,
     /// What is wrong.

@@ -1,24 +1,27 @@
 //! Facts: everything that can be known of a node. Each is one definition: name, kind,
-//! measure, help, what an event of it says, and how it is shown. Every surface reads that
-//! definition and nothing else: the store, the page, the terminal view, documents.
+//! measure, help, what an event of it says, how it is shown and how it is exported. Every
+//! surface reads that definition and nothing else: the store, the page, the terminal view,
+//! exporters, documents.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
 use crate::payload::{PayloadSpec, Structure};
+use metric::Metric;
 use show::Show;
 
 /// Declares the facts of an area, and the list of them. The documentation of a fact is its
-/// help; `shown` is how the time line shows it.
+/// help; `shown` is how the time line shows it, `metric` how it is exported.
 macro_rules! facts {
     ($(
         $(#[doc = $help:literal])+
         $kind:ident $name:ident = $id:literal $(in $measure:ident)? $(of $payload:ty)?
-        $(, shown: $show:expr)?;
+        $(, shown: $show:expr)? $(, metric: $metric:expr)?;
     )+) => {
         $( facts! {
-            @$kind $name, $id, concat!($($help),+), ($($measure)?), ($($payload)?), ($($show)?)
+            @$kind $name, $id, concat!($($help),+), ($($measure)?), ($($payload)?), ($($show)?),
+            ($($metric)?)
         } )+
 
         /// All of this area.
@@ -28,24 +31,31 @@ macro_rules! facts {
     (@ref $kind:ident $name:ident) => { &$name };
     (@show) => { $crate::fact::show::Show::Not };
     (@show $show:expr) => { $show };
-    (@gauge $name:ident, $id:literal, $help:expr, ($measure:ident), (), ($($show:expr)?)) => {
+    (@metric) => { None };
+    (@metric $metric:expr) => { Some($metric) };
+    (@gauge $name:ident, $id:literal, $help:expr, ($measure:ident), (), ($($show:expr)?),
+     ($($metric:expr)?)) => {
         #[doc = $help]
         pub static $name: $crate::fact::Fact = $crate::fact::Fact::sampled(
             $id, $crate::fact::FactKind::Gauge, $crate::fact::Measure::$measure, $help,
-            facts!(@show $($show)?),
+            facts!(@show $($show)?), facts!(@metric $($metric)?),
         );
     };
-    (@counter $name:ident, $id:literal, $help:expr, ($measure:ident), (), ($($show:expr)?)) => {
+    (@counter $name:ident, $id:literal, $help:expr, ($measure:ident), (), ($($show:expr)?),
+     ($($metric:expr)?)) => {
         #[doc = $help]
         pub static $name: $crate::fact::Fact = $crate::fact::Fact::sampled(
             $id, $crate::fact::FactKind::Counter, $crate::fact::Measure::$measure, $help,
-            facts!(@show $($show)?),
+            facts!(@show $($show)?), facts!(@metric $($metric)?),
         );
     };
-    (@event $name:ident, $id:literal, $help:expr, (), ($payload:ty), ($($show:expr)?)) => {
+    (@event $name:ident, $id:literal, $help:expr, (), ($payload:ty), ($($show:expr)?),
+     ($($metric:expr)?)) => {
         #[doc = $help]
         pub static $name: $crate::fact::EventFact<$payload> =
-            $crate::fact::EventFact::new($id, $help, facts!(@show $($show)?));
+            $crate::fact::EventFact::new(
+                $id, $help, facts!(@show $($show)?), facts!(@metric $($metric)?),
+            );
     };
 }
 
@@ -62,12 +72,15 @@ macro_rules! marks {
 pub mod cgroup;
 pub mod container;
 pub mod core;
+pub mod disk;
 pub mod exit;
 pub mod filesystem;
+pub mod finding;
 pub mod host;
 pub mod klog;
 pub mod limit;
 pub mod memcg;
+pub mod metric;
 pub mod napi;
 pub mod nic;
 pub mod pressure;
@@ -107,11 +120,13 @@ static AREAS: &[Area] = areas! {
     "Processes": process,
     "Processes that exited": exit,
     "Pressure": pressure,
+    "Disks": disk,
     "Filesystems": filesystem,
     "Limits": limit,
     "Stacks": stack,
     "The node itself": host,
     "sexton itself": sexton,
+    "Findings": finding,
 };
 
 /// All areas.
@@ -197,6 +212,8 @@ pub struct Fact {
     pub payload: Option<PayloadSpec>,
     /// How the time line shows it.
     pub show: Show,
+    /// How it is exported; what has none stays in recordings.
+    pub metric: Option<Metric>,
 }
 
 impl Fact {
@@ -206,6 +223,7 @@ impl Fact {
         measure: Measure,
         help: &'static str,
         show: Show,
+        metric: Option<Metric>,
     ) -> Self {
         Self {
             name,
@@ -214,6 +232,7 @@ impl Fact {
             help: help.trim_ascii(),
             payload: None,
             show,
+            metric,
         }
     }
 }
@@ -234,7 +253,12 @@ pub struct EventFact<T> {
 }
 
 impl<T: Structure> EventFact<T> {
-    const fn new(name: &'static str, help: &'static str, show: Show) -> Self {
+    const fn new(
+        name: &'static str,
+        help: &'static str,
+        show: Show,
+        metric: Option<Metric>,
+    ) -> Self {
         Self {
             fact: Fact {
                 name,
@@ -243,6 +267,7 @@ impl<T: Structure> EventFact<T> {
                 help: help.trim_ascii(),
                 payload: Some(PayloadSpec::of::<T>()),
                 show,
+                metric,
             },
             payload: PhantomData,
         }

@@ -60,8 +60,7 @@ impl Confidence {
         match self.0 {
             90.. => "certain",
             70.. => "likely",
-            40.. => "possible",
-            _ => "weak",
+            _ => "possible",
         }
     }
 

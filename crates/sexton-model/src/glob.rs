@@ -60,6 +60,13 @@ fn set(mut rest: Chars<'_>, c: char) -> Option<(bool, Chars<'_>)> {
             return Some((is_taken != is_negated, rest));
         }
         is_first = false;
+        if from == '['
+            && let Some((takes, end)) = class(&rest, c)
+        {
+            is_taken |= takes;
+            rest = end;
+            continue;
+        }
         let mut range = rest.clone();
         let to = match (range.next(), range.next()) {
             (Some('-'), Some(to)) if to != ']' => {
@@ -70,6 +77,28 @@ fn set(mut rest: Chars<'_>, c: char) -> Option<(bool, Chars<'_>)> {
         };
         is_taken |= (from..=to).contains(&c);
     }
+}
+
+/// Whether a class such as `[:alpha:]` takes the character, and where it ends; `None` if it is
+/// none. The pattern begins behind its first bracket.
+fn class<'p>(rest: &Chars<'p>, c: char) -> Option<(bool, Chars<'p>)> {
+    let (name, end) = rest.as_str().strip_prefix(':')?.split_once(":]")?;
+    let takes = match name {
+        "alpha" => c.is_ascii_alphabetic(),
+        "digit" => c.is_ascii_digit(),
+        "alnum" => c.is_ascii_alphanumeric(),
+        "lower" => c.is_ascii_lowercase(),
+        "upper" => c.is_ascii_uppercase(),
+        "punct" => c.is_ascii_punctuation(),
+        "space" => c.is_ascii_whitespace() || c == '\u{b}',
+        "blank" => c == ' ' || c == '\t',
+        "cntrl" => c.is_ascii_control(),
+        "graph" => c.is_ascii_graphic(),
+        "print" => c.is_ascii_graphic() || c == ' ',
+        "xdigit" => c.is_ascii_hexdigit(),
+        _ => return None,
+    };
+    Some((takes, end.chars()))
 }
 
 #[cfg(test)]
@@ -90,6 +119,10 @@ mod tests {
         check("a*b*c", "axxbxb", false);
         check("[a-cx]*", "b", true);
         check("[!a-c]*", "b", false);
+        check("b[[:digit:]].service", "b1.service", true);
+        check("b[[:digit:]].service", "bx.service", false);
+        check("[![:upper:]_]", "_", false);
+        check("[[:nonsense:]]", "n]", true);
         check("[]]", "]", true);
         check("[", "[", true);
         check("[a", "[a", true);

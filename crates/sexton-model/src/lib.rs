@@ -21,3 +21,4 @@ pub mod subject;
 pub mod text;
 pub mod timeline;
 pub mod wall;
+pub mod wording;

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::fact::Fact;
+use crate::fact::sexton::{SEXTON_POLL_NS, SEXTON_WALL_CLOCK_NS};
 use crate::gap::Gap;
 use crate::moment::Moment;
 use crate::record::{Body, Record};
@@ -21,6 +22,18 @@ pub trait Timeline {
 
     /// What could not be seen, in the order of time.
     fn gaps<'a>(&'a self) -> Box<dyn Iterator<Item = (Moment, &'a Subject, &'a Gap)> + 'a>;
+
+    /// The time of the watch: from sexton's own first word to the last record. Where sexton
+    /// said nothing of itself, all there is.
+    fn watched(&self) -> Option<RangeInclusive<Moment>> {
+        let span = self.span()?;
+        let own = [&SEXTON_WALL_CLOCK_NS, &SEXTON_POLL_NS];
+        let began = own
+            .into_iter()
+            .filter_map(|fact| self.of(fact).map(|record| record.at).min())
+            .min();
+        Some(began.unwrap_or(*span.start())..=*span.end())
+    }
 }
 
 /// A timeline in memory.

@@ -14,7 +14,7 @@ use sexton_model::gap::{Gap, Why};
 use crate::consent::Consent;
 use crate::journal::Journal;
 use crate::purge::{
-    ASKED_TO_STOP, Aim, Allowance, Ground, LADDER, Rung, Tools, by_parent, leftovers,
+    ASKED_TO_STOP, Aim, Allowance, LADDER, Rung, Scope, Tools, by_parent, leftovers,
 };
 use crate::source::{Container, How, Unit};
 use crate::strain::Strain;
@@ -121,19 +121,19 @@ impl Fix<'_> {
             Sight::Named(census) => census,
             Sight::Counted(dying) => return Ok(self.plan_counted(dying)),
         };
-        let ground = Ground::new(self.host, &census, &self.aim, self.allowance);
+        let scope = Scope::new(self.host, &census, &self.aim, self.allowance);
         let mut steps: Vec<PlannedStep> = self.sources.iter().map(Source::plan).collect();
-        if ground.stock.len() > 0 {
-            steps.extend(LADDER.iter().filter_map(|rung| (rung.plan)(&ground)));
+        if scope.stock.len() > 0 {
+            steps.extend(LADDER.iter().filter_map(|rung| (rung.plan)(&scope)));
         }
         let mut plan = Plan {
             steps,
-            dying: ground.stock.len(),
+            dying: scope.stock.len(),
             advice: self.advice.clone(),
             left: Vec::new(),
         };
         if plan.is_empty() {
-            plan.left = leftovers(self.host, &ground.stock);
+            plan.left = leftovers(self.host, &scope.stock);
         }
         Ok(plan)
     }
@@ -234,9 +234,9 @@ impl Fix<'_> {
         tools: &mut Tools<'_>,
     ) -> Result<Option<StepReport>, Gap> {
         let census = self.census()?;
-        let ground = Ground::new(self.host, &census, &self.aim, self.allowance);
-        let before = ground.stock.len();
-        let Some(planned) = (before > 0).then(|| (rung.plan)(&ground)).flatten() else {
+        let scope = Scope::new(self.host, &census, &self.aim, self.allowance);
+        let before = scope.stock.len();
+        let Some(planned) = (before > 0).then(|| (rung.plan)(&scope)).flatten() else {
             return Ok(None);
         };
         let began = Instant::now();
@@ -245,7 +245,7 @@ impl Fix<'_> {
             (None, Some(0)) => StepOutcome::NotNeeded("it would free none of what is left".into()),
             (None, _) => {
                 (tools.tell)(&planned.title);
-                (rung.climb)(&ground, consent, tools)
+                (rung.climb)(&scope, consent, tools)
             }
         };
         let acted = matches!(outcome, StepOutcome::Done | StepOutcome::Stopped(_));
@@ -298,8 +298,8 @@ impl Fix<'_> {
         report.after = self.n_dying(&sight);
         report.left = match &sight {
             Sight::Named(census) => {
-                let ground = Ground::new(self.host, census, &self.aim, self.allowance);
-                leftovers(self.host, &ground.stock)
+                let scope = Scope::new(self.host, census, &self.aim, self.allowance);
+                leftovers(self.host, &scope.stock)
             }
             Sight::Counted(dying) => by_parent::left(dying.unwrap_or(0)),
         };

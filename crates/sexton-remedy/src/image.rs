@@ -17,6 +17,9 @@ use ledger::{Entry, Ledger, Was};
 /// Where administrators' units and links are.
 const CONFIG: &str = "/etc/systemd/system";
 
+/// Where files wait that something else takes the place of.
+const KEPT: &str = "/etc/sexton/kept";
+
 /// Read before all others, so that no vendor's preset turns the units on again.
 pub const PRESET_FILE: &str = "/etc/systemd/system-preset/00-sexton.preset";
 
@@ -131,7 +134,14 @@ pub fn apply(root: &Path, plan: &ImagePlan, _consent: &Consent) -> Result<(), Im
         inside.note_folders(path, &mut ledger).map_err(at(path))?;
         if path != undo_file {
             let was = inside.was(path).map_err(at(path))?;
-            ledger.entries.push(Entry::new(path, was));
+            let kept = match was {
+                Was::Nothing => None,
+                _ => Some(free_place(&inside, ledger.entries.len())?),
+            };
+            if let Some(kept) = &kept {
+                inside.note_folders(kept, &mut ledger).map_err(at(kept))?;
+            }
+            ledger.entries.push(Entry::new(path, was, kept.as_deref()));
         }
     }
     let written = inside
@@ -142,19 +152,38 @@ pub fn apply(root: &Path, plan: &ImagePlan, _consent: &Consent) -> Result<(), Im
         let _ = take_back(&inside, &ledger);
         return Err(at(undo_file)(error));
     }
-    let Err(failed) = carry_out(&inside, &changes) else {
+    let Err(failed) = carry_out(&inside, &changes, &ledger) else {
         return Ok(());
     };
     match take_back(&inside, &ledger) {
-        Ok(()) => Err(failed),
+        Ok(_) => Err(failed),
         Err(_) => Err(ImageFixError::HalfDone {
             source: Box::new(failed),
         }),
     }
 }
 
-fn carry_out(inside: &Inside, changes: &[(PathBuf, Becomes)]) -> Result<(), ImageFixError> {
-    for (path, becomes) in changes {
+/// A place for a file to wait in. One that an undo could not put back may hold its place still.
+fn free_place(inside: &Inside, n: usize) -> Result<PathBuf, ImageFixError> {
+    let mut place = Path::new(KEPT).join(n.to_string());
+    for again in 1.. {
+        if matches!(inside.was(&place).map_err(at(&place))?, Was::Nothing) {
+            break;
+        }
+        place = Path::new(KEPT).join(format!("{n}-{again}"));
+    }
+    Ok(place)
+}
+
+fn carry_out(
+    inside: &Inside,
+    changes: &[(PathBuf, Becomes)],
+    ledger: &Ledger,
+) -> Result<(), ImageFixError> {
+    for ((path, becomes), entry) in changes.iter().zip(&ledger.entries) {
+        if let Some(kept) = entry.kept() {
+            inside.keep(path, &kept).map_err(at(path))?;
+        }
         let done = match becomes {
             Becomes::Nothing => inside.remove(path),
             Becomes::Mask => inside
@@ -169,8 +198,17 @@ fn carry_out(inside: &Inside, changes: &[(PathBuf, Becomes)]) -> Result<(), Imag
     Ok(())
 }
 
-/// Puts everything back as it was, byte for byte.
-pub fn undo(root: &Path, _consent: &Consent) -> Result<Vec<PathBuf>, ImageFixError> {
+/// What an undo did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// What is as it was.
+    pub restored: Vec<PathBuf>,
+    /// What could not be put back because its folder is gone, and where it is kept.
+    pub lost: Vec<(PathBuf, Option<PathBuf>)>,
+}
+
+/// Puts everything back as it was: content, labels, access lists and other names.
+pub fn undo(root: &Path, _consent: &Consent) -> Result<Undone, ImageFixError> {
     let inside = Inside::open(root).map_err(at(Path::new("/")))?;
     let undo_file = Path::new(UNDO_FILE);
     let text = match inside.was(undo_file).map_err(at(undo_file))? {
@@ -181,18 +219,26 @@ pub fn undo(root: &Path, _consent: &Consent) -> Result<Vec<PathBuf>, ImageFixErr
         }
     };
     let ledger = Ledger::from_text(&text).map_err(ImageFixError::Malformed)?;
-    take_back(&inside, &ledger)?;
-    Ok(ledger.entries.iter().map(Entry::path).collect())
+    take_back(&inside, &ledger)
 }
 
 /// Everything that says what was there goes last: a kill before that, and all can be done
 /// again.
-fn take_back(inside: &Inside, ledger: &Ledger) -> Result<(), ImageFixError> {
+fn take_back(inside: &Inside, ledger: &Ledger) -> Result<Undone, ImageFixError> {
     let undo_file = Path::new(UNDO_FILE);
+    let mut undone = Undone::default();
     for entry in ledger.entries.iter().rev() {
-        let path = entry.path();
-        inside.restore(&path, &entry.was).map_err(at(&path))?;
+        let (path, kept) = (entry.path(), entry.kept());
+        match inside.restore(&path, &entry.was, kept.as_deref()) {
+            Ok(()) => undone.restored.push(path),
+            // The rest can still be put back.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                undone.lost.push((path, kept));
+            }
+            Err(error) => return Err(at(&path)(error)),
+        }
     }
+    undone.restored.reverse();
     let is_above = |folder: &str| undo_file.starts_with(folder);
     for is_last in [false, true] {
         if is_last {
@@ -205,12 +251,15 @@ fn take_back(inside: &Inside, ledger: &Ledger) -> Result<(), ImageFixError> {
         }
         let times = ledger.times.iter().rev();
         for (folder, time) in times.filter(|(folder, _)| is_above(folder) == is_last) {
-            inside
-                .set_time(Path::new(folder), *time)
-                .map_err(at(Path::new(folder)))?;
+            match inside.set_time(Path::new(folder), *time) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at(Path::new(folder))(error));
+                }
+                _ => {}
+            }
         }
     }
-    Ok(())
+    Ok(undone)
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ImageFixError + use<> {

@@ -46,20 +46,20 @@ pub(crate) static LADDER: &[&Rung] = &[
 /// One rung of the ladder.
 pub(crate) struct Rung {
     /// What it would do here and how many that frees; `None` when there is nothing for it.
-    pub(crate) plan: fn(&Ground<'_>) -> Option<PlannedStep>,
+    pub(crate) plan: fn(&Scope<'_>) -> Option<PlannedStep>,
     /// Does it.
-    pub(crate) climb: fn(&Ground<'_>, &Consent, &mut Tools<'_>) -> StepOutcome,
+    pub(crate) climb: fn(&Scope<'_>, &Consent, &mut Tools<'_>) -> StepOutcome,
 }
 
 /// What a rung looks at.
-pub(crate) struct Ground<'a> {
+pub(crate) struct Scope<'a> {
     pub(crate) host: &'a Host,
     pub(crate) census: &'a Census,
     pub(crate) stock: Stock<'a>,
     pub(crate) allowance: Allowance,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> Scope<'a> {
     pub(crate) fn new(host: &'a Host, census: &'a Census, aim: &Aim, allowance: Allowance) -> Self {
         Self {
             host,

@@ -4,6 +4,7 @@ mod drawing;
 mod html;
 mod json;
 mod remedies;
+mod screen;
 mod text;
 mod words;
 
@@ -13,6 +14,7 @@ use sexton_model::wall::WallClock;
 
 pub use html::html;
 pub use json::{DiagnosisView, SubjectView, json};
+pub use screen::screen;
 pub use text::text;
 
 /// A judgement, whom it is about, and what its moments mean.

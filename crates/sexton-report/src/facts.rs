@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use sexton_model::fact::metric::Metric;
 use sexton_model::fact::{self, Area, Fact};
 use sexton_model::payload::{FieldSpec, ValueKind};
 
@@ -16,7 +17,7 @@ pub fn markdown(out: &mut dyn Write) -> io::Result<()> {
 Everything that a recording can hold. A gauge goes up and down, a counter only grows until it is
 reset, and an event happens: what it says are the fields in the column `details` of a
 [recording](recording.md). A field that is not called required may be missing: then it was not
-known."
+known. A fact with a metric is exported under that name, in seconds, bytes or ratios."
     )?;
     for area in fact::areas() {
         values(out, area)?;
@@ -29,14 +30,27 @@ fn values(out: &mut dyn Write, area: &Area) -> io::Result<()> {
     writeln!(out, "\n## {}\n", area.title)?;
     writeln!(
         out,
-        "| fact | kind | measure | meaning |\n| --- | --- | --- | --- |"
+        "| fact | kind | measure | metric | meaning |\n| --- | --- | --- | --- | --- |"
     )?;
     for fact in area.facts {
         let (kind, measure) = (fact.kind.name(), fact.measure.name());
-        let help = cell(fact.help);
-        writeln!(out, "| `{}` | {kind} | {measure} | {help} |", fact.name)?;
+        let (name, help) = (fact.name, cell(fact.help));
+        let metric = fact.metric.as_ref().map(metric).unwrap_or_default();
+        writeln!(out, "| `{name}` | {kind} | {measure} | {metric} | {help} |")?;
     }
     Ok(())
+}
+
+/// Its name, what its series are told apart by, and how many there are at most.
+fn metric(metric: &Metric) -> String {
+    let labels: Vec<&str> = metric.labels.iter().map(|label| label.name).collect();
+    match labels.is_empty() {
+        true => format!("`{}`", metric.name),
+        false => {
+            let (labels, most) = (labels.join(", "), metric.max_series);
+            format!("`{}` by {labels}, at most {most}", metric.name)
+        }
+    }
 }
 
 /// The fields of events; those that say the same are put together.
@@ -112,6 +126,9 @@ mod tests {
         for fact in fact::all() {
             let row = format!("| `{}` | {} |", fact.name, fact.kind.name());
             assert!(page.contains(&row), "{row}");
+            if let Some(metric) = fact.metric {
+                assert!(page.contains(&format!("| `{}`", metric.name)));
+            }
             for field in fact.payload.iter().flat_map(|payload| payload.fields) {
                 let row = format!("\n| `{}` | ", field.name);
                 assert!(page.contains(&row), "{row}");

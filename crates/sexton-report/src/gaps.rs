@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::gap::Gap;
 
-use crate::text::paragraph;
+use crate::text::paragraph_in;
 
 /// A gap in JSON.
 #[derive(Serialize, JsonSchema)]
@@ -31,11 +31,11 @@ impl<'a> From<&'a Gap> for GapView<'a> {
 }
 
 /// Writes the gaps down, each reason once with all it keeps from seeing, and what would close it.
-pub(crate) fn write(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, width: usize, gaps: &[Gap]) -> io::Result<()> {
     if gaps.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nNot seen:")?;
+    writeln!(out, "\nBlind spots")?;
     for alike in grouped(gaps, |gap| (&gap.text, &gap.why)) {
         let Some(gap) = alike.first() else { continue };
         let mut sensors: Vec<&str> = alike.iter().map(|gap| gap.sensor.as_ref()).collect();
@@ -44,9 +44,14 @@ pub(crate) fn write(out: &mut dyn Write, gaps: &[Gap]) -> io::Result<()> {
             1 => String::new(),
             _ => format!("{}: ", sensors.join(", ")),
         };
-        paragraph(out, "  - ", &format!("{whose}{} ({})", gap.text, gap.why))?;
+        paragraph_in(
+            out,
+            width,
+            "  - ",
+            &format!("{whose}{} ({})", gap.text, gap.why),
+        )?;
         if let Some(remedy) = alike.iter().find_map(|gap| gap.remedy.as_deref()) {
-            paragraph(out, "    to see it: ", remedy)?;
+            paragraph_in(out, width, "    to see it: ", remedy)?;
         }
     }
     Ok(())
@@ -82,10 +87,10 @@ mod tests {
             Gap::new("napi", Why::Denied, "needs CAP_BPF").with_remedy("run as root"),
         ];
         let mut out = Vec::new();
-        write(&mut out, &gaps).expect("a vector takes all");
+        write(&mut out, 80, &gaps).expect("a vector takes all");
         assert_eq!(
             String::from_utf8_lossy(&out),
-            "\nNot seen:\n  - exits, napi: needs CAP_BPF (denied)\n    to see it: run as root\n  \
+            "\nBlind spots\n  - exits, napi: needs CAP_BPF (denied)\n    to see it: run as root\n  \
              - two counts only (unsupported)\n"
         );
     }

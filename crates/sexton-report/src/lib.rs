@@ -18,4 +18,4 @@ pub mod zombies;
 mod gaps;
 mod paint;
 
-pub use paint::Paint;
+pub use paint::{Canvas, Paint};

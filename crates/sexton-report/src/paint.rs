@@ -14,6 +14,15 @@ pub enum Paint {
     Coloured,
 }
 
+/// Where text is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Canvas {
+    /// Columns.
+    pub width: usize,
+    /// Whether it takes colour.
+    pub paint: Paint,
+}
+
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {

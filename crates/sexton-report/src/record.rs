@@ -101,9 +101,10 @@ pub fn summary(out: &mut dyn Write, folder: &Path, view: &SummaryView<'_>) -> io
             paragraph(out, &format!("  {sensor:<10} "), why)?;
         }
     }
+    writeln!(out, "\nNext: sexton diagnose {}", folder.display())?;
     writeln!(
         out,
-        "\nIt is plain Parquet: SELECT * FROM '{}/records/*.parquet'",
+        "SQL:  SELECT * FROM '{}/records/*.parquet'",
         folder.display()
     )
 }

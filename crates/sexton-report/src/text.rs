@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-/// Text answers fit this many columns.
-pub(crate) const WIDTH: usize = 80;
+/// Text answers fit this many columns, unless the terminal has fewer.
+pub const WIDTH: usize = 80;
 
 /// `68680` as `68,680`.
 pub fn number(n: u64) -> String {
@@ -64,8 +64,18 @@ pub fn duration(seconds: u64) -> String {
 /// Writes a paragraph wrapped to the width, with `first` before its first line
 /// and as many blanks before the others.
 pub(crate) fn paragraph(out: &mut dyn Write, first: &str, text: &str) -> io::Result<()> {
+    paragraph_in(out, WIDTH, first, text)
+}
+
+/// The same, for another width.
+pub(crate) fn paragraph_in(
+    out: &mut dyn Write,
+    width: usize,
+    first: &str,
+    text: &str,
+) -> io::Result<()> {
     let indent = first.chars().count();
-    let lines = wrap(text, WIDTH.saturating_sub(indent));
+    let lines = wrap(text, width.saturating_sub(indent));
     if lines.is_empty() {
         return writeln!(out, "{}", first.trim_end());
     }
@@ -92,6 +102,15 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Cuts the end off a text that is too long for its place.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(width.saturating_sub(1)).collect();
+    format!("{}…", start.trim_end())
 }
 
 /// Cuts the middle out of a text that is too long for its place.

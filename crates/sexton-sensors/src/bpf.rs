@@ -4,10 +4,11 @@
 use sexton_bpf::LoadError;
 use sexton_host::Host;
 use sexton_host::capabilities::Capabilities;
+use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
-use sexton_model::subject::Subject;
+use sexton_model::subject::{Subject, SubjectKind};
 
 /// Capabilities that loading a program needs.
 const NEEDS: [&str; 2] = ["CAP_BPF", "CAP_PERFMON"];
@@ -71,12 +72,16 @@ pub(crate) fn not_without(what: &str, gap: Gap) -> Gap {
     }
 }
 
-/// The same for a recording, said once.
-pub(crate) fn stepped_down(how: &str, why_not: &Gap) -> Gap {
-    Gap {
-        text: format!("{how}, instead of BPF: {}", why_not.text),
-        ..why_not.clone()
-    }
+/// The same for a recording: what is seen, by which means, and why not by BPF. The reason is the
+/// same text for all sensors, so that a verdict says it once.
+pub(crate) fn tell_step_down(what: &str, by: &str, why_not: &Gap, out: &mut Sink) {
+    let sensor = Subject::new(SubjectKind::Sensor, why_not.sensor.clone());
+    let step = StepDown {
+        what: what.to_owned(),
+        by: by.to_owned(),
+    };
+    out.event(out.now(), &sensor, &SEXTON_STEP_DOWN, step);
+    out.gap(&Subject::node(), why_not.clone());
 }
 
 /// A gap for a host whose kernel cannot be asked.

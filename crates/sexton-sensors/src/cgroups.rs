@@ -17,6 +17,7 @@ use sexton_bpf::prog::cgroups::{Event, Tally, What};
 use sexton_host::Host;
 use sexton_host::process::{self, Place};
 use sexton_model::fact::cgroup::{self as fact, CgroupCreated, CgroupReleased, CgroupRemoved};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
@@ -46,6 +47,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::CGROUP_RELEASES,
         &fact::CGROUP_BIRTHS_ELSEWHERE,
         &fact::CGROUP_UNRELEASED,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(1),
@@ -111,12 +113,14 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     }
     let root = memory_root(host)?;
     let source = Source::open(host, root, &Described::read(host)?)?;
+    // Records of perf have numbers of our own namespace; a BPF program has the kernel's.
+    let is_perf = source.instead_of_bpf().is_some();
     Ok(Box::new(Cgroups {
         source,
         told_source: false,
         n_unseen: 0,
         book: Book::default(),
-        same_numbers: process::numbers_are_the_kernels(host),
+        same_numbers: is_perf || process::numbers_are_the_kernels(host),
         n_lost: 0,
         n_untracked: 0,
     }))
@@ -172,8 +176,8 @@ impl Cgroups {
         if let Some(gap) = self.source.instead_of_bpf()
             && !self.told_source
         {
-            let how = "births of cgroups by tracepoints through perf";
-            out.gap(&node, bpf::stepped_down(how, gap));
+            let by = "tracepoints through perf";
+            bpf::tell_step_down("births of cgroups", by, gap, out);
         }
         self.told_source = true;
         let n_unseen = self.source.n_unseen();

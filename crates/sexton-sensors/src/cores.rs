@@ -53,6 +53,8 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::CORE_OWN_RATIO,
         &fact::CORE_WORST_BUSY_RATIO,
         &fact::CORE_WORST_SYSTEM_RATIO,
+        &fact::TASKS_CREATED,
+        &fact::RUNNABLE_TASKS,
         &fact::CORE_ONLINE.fact,
         &fact::CORE_OFFLINE.fact,
     ],
@@ -132,6 +134,8 @@ struct Cores {
     /// Whether there was a look before, so that a core can be new.
     has_looked: bool,
     own: Own,
+    /// When tasks were last counted.
+    counted: Option<Moment>,
 }
 
 struct Core {
@@ -168,6 +172,7 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         cores: Vec::new(),
         has_looked: false,
         own: Own::default(),
+        counted: None,
     }))
 }
 
@@ -183,6 +188,7 @@ impl Sensor for Cores {
         self.own.look(host);
         let stat = std::mem::take(&mut self.stat);
         self.look(&stat, out);
+        self.tell_tasks(&stat, out);
         self.stat = stat;
     }
 }
@@ -213,6 +219,25 @@ impl Cores {
         self.has_looked |= n_cores > 0;
         // A core whose line is broken is not a core that went away.
         self.part_with_unmet(n_bad == 0 && n_cores > 0, out);
+    }
+
+    /// Tells once a second how many tasks were created, and how many run or could. The file has
+    /// been read for the cores anyway, so this costs no look at any process.
+    fn tell_tasks(&mut self, stat: &[u8], out: &mut Sink) {
+        let is_due = |last: Moment| second(last) != second(out.now());
+        if !self.counted.is_none_or(is_due) {
+            return;
+        }
+        self.counted = Some(out.now());
+        let counts = [
+            (&b"processes "[..], &fact::TASKS_CREATED),
+            (b"procs_running ", &fact::RUNNABLE_TASKS),
+        ];
+        for (name, fact) in counts {
+            if let Some(n) = stat::count(stat, name) {
+                out.sample(&self.node, fact, n as f64);
+            }
+        }
     }
 
     /// Looks at one core, and gives back the split if there is one.

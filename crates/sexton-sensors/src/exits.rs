@@ -1,5 +1,6 @@
 //! Tells of processes that end by a signal, with a status that is not 0, or because the
-//! kernel ran out of memory; and of clients that ask daemons for containers or units.
+//! kernel ran out of memory; of clients that ask daemons for containers or units; and whose
+//! children they are when very many processes exit.
 //!
 //! Source: the raw tracepoints `sched_process_exit` and `mark_victim`, through a BPF
 //! program that reads the process and its cgroup while they are still there; or where none can
@@ -8,7 +9,7 @@
 //! Overhead: `docs/overhead.md#exits`.
 
 mod clients;
-mod roles;
+mod makers;
 mod source;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use sexton_bpf::prog::exits::{Event, Tally};
 use sexton_host::Host;
 use sexton_model::fact::exit::{self as fact, ProcessBurst, ProcessExit};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
@@ -26,7 +28,7 @@ use sexton_model::text::escape;
 
 use crate::lineage::Lineage;
 use crate::{Sensor, SensorSpec, bpf};
-use roles::Roles;
+use makers::Makers;
 use source::Source;
 
 const NAME: &str = "exits";
@@ -38,9 +40,11 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::PROCESS_FAILED.fact,
         &fact::PROCESS_FAILED_BURST.fact,
         &fact::CLIENT_ENDED.fact,
+        &fact::PROCESS_MAKER.fact,
         &fact::PROCESS_EXITS_NORMAL,
         &fact::PROCESS_EXITS_ABNORMAL,
         &fact::OOM_VICTIMS,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(1),
@@ -52,9 +56,12 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
 /// the rest is counted by name and status.
 const MAX_TOLD: usize = 200;
 
-/// Ends told on top of that when they matter more: for want of memory, or of a process
-/// whose role is known.
+/// Ends told on top of that when a flood must not hide them: for want of memory, or of a name
+/// of which few ended in this poll.
 const MAX_NOTABLE: usize = 300;
+
+/// Ends of one name in one poll up to which they are few.
+const FEW: usize = 10;
 
 /// Clients of one poll that are told: more ask for nothing that could be counted by hand.
 const MAX_CLIENTS: usize = 200;
@@ -84,14 +91,13 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     if !host.is_live() {
         return Err(bpf::not_running(NAME));
     }
-    let roles = Roles::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
     let clients = clients::known().map_err(|error| Gap::new(NAME, Why::Bug, error))?;
     Ok(Box::new(Exits {
         source: Source::open(host, &clients)?,
         told_source: false,
         n_overruns: 0,
-        roles,
         n_lost: 0,
+        makers: Makers::default(),
     }))
 }
 
@@ -101,14 +107,14 @@ struct Exits {
     /// Whether it was said where exits come from.
     told_source: bool,
     n_overruns: u64,
-    roles: Roles,
     /// Losses that have been told.
     n_lost: u64,
+    makers: Makers,
 }
 
 impl Sensor for Exits {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
-        let mut teller = Teller::new(&self.roles);
+        let mut teller = Teller::default();
         let malformed = self
             .source
             .drain(host, MAX_DRAINED, |event| teller.tell(&event, out));
@@ -120,6 +126,8 @@ impl Sensor for Exits {
         }
         let tally = self.source.tally();
         self.sample(&tally, out);
+        let n_exits = tally.n_normal + tally.n_abnormal;
+        self.makers.poll(n_exits, || self.source.makers(), out);
         self.tell_losses(&tally, malformed, out);
         self.tell_source(out);
     }
@@ -144,8 +152,7 @@ impl Exits {
         if let Some(gap) = self.source.instead_of_bpf()
             && !self.told_source
         {
-            let how = "exits of processes by taskstats, some without their cgroup";
-            out.gap(&node, bpf::stepped_down(how, gap));
+            bpf::tell_step_down("exits of processes", "taskstats", gap, out);
         }
         self.told_source = true;
         let n_overruns = self.source.n_overruns();
@@ -160,8 +167,7 @@ impl Exits {
         let new = tally.n_lost - self.n_lost;
         self.n_lost = tally.n_lost;
         if new > 0 {
-            let text =
-                format!("{new} ends found no room in the ring: they are counted, but not told");
+            let text = format!("dropped {new} exit events: ring buffer full");
             out.gap(&Subject::node(), Gap::new(NAME, Why::Lost(new), text));
         }
         bpf::tell_malformed(NAME, malformed, out);
@@ -169,50 +175,54 @@ impl Exits {
 }
 
 /// Tells the ends of one poll.
-struct Teller<'r> {
-    roles: &'r Roles,
+#[derive(Debug, Default)]
+struct Teller {
     n_told: usize,
     n_notable: usize,
     n_clients: usize,
+    n_of_name: HashMap<Vec<u8>, usize>,
     burst: Burst,
 }
 
-impl<'r> Teller<'r> {
-    fn new(roles: &'r Roles) -> Self {
-        Self {
-            roles,
-            n_told: 0,
-            n_notable: 0,
-            n_clients: 0,
-            burst: Burst::default(),
-        }
-    }
-
+impl Teller {
     fn tell(&mut self, event: &Event, out: &mut Sink) {
-        let role = self.roles.of(&event.comm, &event.cgroup);
         let subject = Subject::new(SubjectKind::Process, event.tgid.to_string());
         let at = Moment::from_ns(event.at_ns);
         if event.code == 0 {
             self.n_clients += 1;
             if self.n_clients <= MAX_CLIENTS {
-                out.event(at, &subject, &fact::CLIENT_ENDED, describe(event, role));
+                out.event(at, &subject, &fact::CLIENT_ENDED, describe(event));
             }
             return;
         }
-        let (n, limit) = if event.oom || role.is_some() {
-            (&mut self.n_notable, MAX_NOTABLE)
-        } else {
-            (&mut self.n_told, MAX_TOLD)
-        };
-        if *n >= limit {
+        if !self.has_room(event) {
             return self.burst.add(event);
         }
+        out.event(at, &subject, &fact::PROCESS_FAILED, describe(event));
+    }
+
+    /// Whether an end is told by itself: within the bound, or beyond it when it is one of few.
+    fn has_room(&mut self, event: &Event) -> bool {
+        if !event.oom && self.n_told < MAX_TOLD {
+            self.n_told += 1;
+            self.count(event);
+            return true;
+        }
+        let is_notable = event.oom || self.count(event) <= FEW;
+        let has_room = is_notable && self.n_notable < MAX_NOTABLE;
+        self.n_notable += usize::from(has_room);
+        has_room
+    }
+
+    /// How many of this name ended in this poll, this one included. The ring bounds the names.
+    fn count(&mut self, event: &Event) -> usize {
+        let n = self.n_of_name.entry(event.comm.clone()).or_default();
         *n += 1;
-        out.event(at, &subject, &fact::PROCESS_FAILED, describe(event, role));
+        *n
     }
 }
 
-fn describe(event: &Event, role: Option<&str>) -> ProcessExit {
+fn describe(event: &Event) -> ProcessExit {
     let (exit_code, signal) = event.code_and_signal();
     // Empty where it is not known.
     let cgroup = Some(&event.cgroup[..]).filter(|cgroup| !cgroup.is_empty());
@@ -233,7 +243,7 @@ fn describe(event: &Event, role: Option<&str>) -> ProcessExit {
         container: lineage.container,
         lifetime_ns: Some(event.at_ns.saturating_sub(event.start_ns)),
         oom: Some(event.oom),
-        role: role.map(str::to_owned),
+        role: None,
     }
 }
 
@@ -302,8 +312,7 @@ mod tests {
 
     fn check(event: &Event, expected: &str) {
         let mut out = Sink::new(NAME, Moment::default());
-        let roles = Roles::known().expect("the file is right");
-        Teller::new(&roles).tell(event, &mut out);
+        Teller::default().tell(event, &mut out);
         let records = out.into_records();
         let [record] = &records[..] else {
             panic!("one, not {records:?}")
@@ -334,15 +343,14 @@ mod tests {
         killed.oom = true;
         check(
             &killed,
-            &format!("pid=12 tgid=11 comm=raylet signal=9 core_dumped=false {cgroup}true role=ray"),
+            &format!("pid=12 tgid=11 comm=raylet signal=9 core_dumped=false {cgroup}true"),
         );
     }
 
     #[test]
     fn a_burst_is_counted_and_hides_nothing_that_matters() {
         let mut out = Sink::new(NAME, Moment::default());
-        let roles = Roles::known().expect("the file is right");
-        let mut teller = Teller::new(&roles);
+        let mut teller = Teller::default();
         for i in 0..1_000_u32 {
             teller.tell(&event("sh", (i % 2 + 1) << 8), &mut out);
         }
@@ -354,8 +362,8 @@ mod tests {
             .filter_map(|record| record.says(&fact::PROCESS_FAILED))
             .collect();
         assert_eq!(failed.len(), MAX_TOLD + 1);
-        let told = failed.last().and_then(|last| last.role.as_deref());
-        assert_eq!(told, Some("ray"));
+        let told = failed.last().and_then(|last| last.comm.as_deref());
+        assert_eq!(told, Some("raylet"));
         let counts: Vec<_> = records
             .iter()
             .filter_map(|record| record.says(&fact::PROCESS_FAILED_BURST))

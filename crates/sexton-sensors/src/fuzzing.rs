@@ -3,6 +3,7 @@
 
 pub use crate::containers::fuzzing::container_api;
 pub use crate::cores::fuzzing::proc_stat;
+pub use crate::disks::fuzzing::disk_files;
 pub use crate::host::fuzzing::descriptions;
 pub use crate::klog::fuzzing::kernel_log_record;
 pub use crate::limits::fuzzing::limit_files;

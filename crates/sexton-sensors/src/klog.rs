@@ -1,17 +1,17 @@
-//! Reads the kernel's log and tells the lines whose wording is known.
+//! Reads the kernel's log and records lines as they are; what they mean is judged later.
 //!
-//! Source: `/dev/kmsg`, from the oldest line that is left; wordings in
-//! `signatures/klog/`. A line written by a program is told from the kernel's own.
+//! Source: `/dev/kmsg`, from the oldest line that is left. Recorded are lines of level warning
+//! or worse, and lesser ones that have a piece of a wording in `signatures/klog/` (`keep.rs`).
+//! A line written by a program is told from the kernel's own.
 //! Blind to: lines that were overwritten before they were read (a gap says how many),
-//! lines whose wording is not known (they are counted), and what drivers do not say.
+//! lesser lines that nothing asks for (they are counted), and what drivers do not say.
 //! Overhead: `docs/overhead.md#klog`.
 
 mod event;
 pub(crate) mod fuzzing;
+mod keep;
 mod line;
-mod prefix;
 mod sequence;
-mod signatures;
 mod times;
 
 use std::cell::OnceCell;
@@ -27,9 +27,9 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
 use event::Interfaces;
+use keep::Keeper;
 use line::Line;
 use sequence::{Lost, Sequence};
-use signatures::Signatures;
 use times::Clocks;
 
 const NAME: &str = "klog";
@@ -40,7 +40,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     emits: &[
         &fact::KLOG_EVENT.fact,
         &fact::KLOG_LINES,
-        &fact::KLOG_LINES_UNCLASSIFIED,
+        &fact::KLOG_LINES_LEFT_OUT,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
@@ -61,27 +61,26 @@ const LINES_PER_POLL: u64 = 20_000;
 
 struct Klog {
     stream: Stream,
-    signatures: Signatures,
+    keeper: Keeper,
     buffer: Vec<u8>,
     sequence: Sequence,
     /// When there was last nothing more to read.
     since: Option<Moment>,
     n_lines: u64,
-    n_unclassified: u64,
+    n_left_out: u64,
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
-    let signatures = Signatures::load().map_err(|what| Gap::new(NAME, Why::Bug, what))?;
     let mut stream = host.open_stream(LOG).map_err(|error| read_gap(&error))?;
     stream.rewind().map_err(|error| read_gap(&error))?;
     Ok(Box::new(Klog {
         stream,
-        signatures,
+        keeper: Keeper::default(),
         buffer: vec![0; RECORD_BYTES],
         sequence: Sequence::default(),
         since: None,
         n_lines: 0,
-        n_unclassified: 0,
+        n_left_out: 0,
     }))
 }
 
@@ -105,11 +104,7 @@ impl Sensor for Klog {
         if is_first || !lines.is_empty() {
             let node = Subject::node();
             out.sample(&node, &fact::KLOG_LINES, self.n_lines as f64);
-            out.sample(
-                &node,
-                &fact::KLOG_LINES_UNCLASSIFIED,
-                self.n_unclassified as f64,
-            );
+            out.sample(&node, &fact::KLOG_LINES_LEFT_OUT, self.n_left_out as f64);
         }
     }
 }
@@ -170,12 +165,13 @@ impl Klog {
         out: &mut Sink,
     ) {
         self.n_lines += 1;
-        let Some(known) = self.signatures.find(&line.text) else {
-            self.n_unclassified += 1;
+        let Some(repeated) = self.keeper.keep(line) else {
+            self.n_left_out += 1;
             return;
         };
         let (at, error_ns) = clocks.place(line.us);
-        let (subject, says) = event::describe(line, &known, error_ns, interfaces);
+        let (subject, mut says) = event::describe(line, error_ns, interfaces());
+        says.repeated = (repeated > 0).then_some(repeated);
         out.event(at, &subject, &fact::KLOG_EVENT, says);
     }
 }
@@ -190,7 +186,7 @@ fn read_gap(error: &HostError) -> Gap {
 }
 
 fn examine(host: &Host) -> Vec<Sight> {
-    vec![examine_log(host), examine_signatures()]
+    vec![examine_log(host)]
 }
 
 fn examine_log(host: &Host) -> Sight {
@@ -218,19 +214,5 @@ fn examine_log(host: &Host) -> Sight {
             format!("{LOG}; the first {seq} lines since boot are overwritten"),
         ),
         (Ok(_), None) => Sight::sees(WHAT, LOG),
-    }
-}
-
-fn examine_signatures() -> Sight {
-    const WHAT: &str = "known wordings";
-    match Signatures::load() {
-        Ok(signatures) => {
-            let (n_patterns, n_wordings) = signatures.size();
-            Sight::sees(
-                WHAT,
-                format!("{n_wordings}, of {n_patterns} things the kernel says"),
-            )
-        }
-        Err(what) => Sight::blind(WHAT, what).with_remedy("report this"),
     }
 }

@@ -16,6 +16,7 @@ mod containers;
 mod cores;
 mod delays;
 mod directories;
+mod disks;
 mod exits;
 mod filesystems;
 #[doc(hidden)]
@@ -33,11 +34,11 @@ mod processes;
 mod runq;
 mod symbols;
 mod tasks;
-mod wording;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sexton_host::Host;
+use sexton_host::{Host, HostError};
 use sexton_model::fact::Fact;
 use sexton_model::gap::Gap;
 use sexton_model::record::Sink;
@@ -51,6 +52,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &cgroups::SPEC,
     &containers::SPEC,
     &cores::SPEC,
+    &disks::SPEC,
     &exits::SPEC,
     &filesystems::SPEC,
     &host::SPEC,
@@ -97,8 +99,29 @@ pub trait Sensor: Send {
 
 /// Has BPF programs take the kernel's types from a file (BTF) that was made for it, where the
 /// kernel does not describe them.
-pub fn take_types_from(file: std::path::PathBuf) {
+pub fn take_types_from(file: PathBuf) {
     sexton_bpf::types::take_from(file);
+}
+
+/// The file for the running kernel in a folder of such files: `RELEASE.btf`, as collections of
+/// them name it, or `vmlinux-RELEASE`.
+pub fn types_in_folder(host: &Host, folder: &Path) -> Result<PathBuf, HostError> {
+    let release = host.read_text(host.proc("sys/kernel/osrelease")?)?;
+    let release = release.trim();
+    let names = [
+        format!("{release}.btf"),
+        format!("vmlinux-{release}"),
+        format!("vmlinux-{release}.btf"),
+    ];
+    let paths = names.map(|name| folder.join(name));
+    let is_there = |path: &&PathBuf| host.root().meta(path).is_ok();
+    match paths.iter().find(is_there) {
+        Some(path) => Ok(path.clone()),
+        None => Err(HostError::Read {
+            path: folder.join(format!("{release}.btf")),
+            source: std::io::ErrorKind::NotFound.into(),
+        }),
+    }
 }
 
 /// What every sensor sees here.
@@ -124,5 +147,30 @@ fn sight_of(spec: &SensorSpec, host: &Host) -> SensorSight {
         watches: spec.watches,
         clarity,
         sights,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_host::FolderRoot;
+    use sexton_testkit::TempTree;
+
+    use super::*;
+
+    #[test]
+    fn the_types_of_this_kernel_are_found_in_a_folder() {
+        let found = |files: &[&str]| {
+            let node = TempTree::node("").file("/proc/sys/kernel/osrelease", "5.4.286-k54\n");
+            let add = |node: TempTree, name: &&str| node.file(&format!("/types/{name}"), "");
+            let node = files.iter().fold(node, add);
+            let root = FolderRoot::open(node.path()).expect("it opens");
+            let host = Host::new(Box::new(root)).expect("a mount table");
+            types_in_folder(&host, Path::new("/types")).map_err(|error| error.chain())
+        };
+        let error = found(&["5.4.0-91-generic.btf"]).expect_err("none is of this kernel");
+        assert!(error.contains("/types/5.4.286-k54.btf"), "{error}");
+        let (old, new) = ("vmlinux-5.4.286-k54", "5.4.286-k54.btf");
+        assert_eq!(found(&[old]), Ok(Path::new("/types").join(old)));
+        assert_eq!(found(&[old, new]), Ok(Path::new("/types").join(new)));
     }
 }

@@ -137,23 +137,12 @@ pub fn census(host: &Host, options: CensusOptions) -> Result<Census, Gap> {
         dying: census.counts.dying,
         remark: "used".into(),
     });
-    if let (true, Some(gap)) = (host.is_live(), gaps.first_mut()) {
-        *gap = bpf::stepped_down(instead_of_walking(census.method), gap);
-    }
     gaps.append(&mut census.gaps);
     Ok(Census {
         looks,
         gaps,
         ..census
     })
-}
-
-fn instead_of_walking(method: Method) -> &'static str {
-    match method {
-        Method::PageOwnership => "parents of dying cgroups by page ownership",
-        Method::CgroupStat => "parents of dying cgroups by cgroup.stat",
-        Method::BpfWalk | Method::ProcCgroups => "dying cgroups counted, not named",
-    }
 }
 
 /// Names the parents of those that were counted, if owners of pages can be seen.
@@ -291,6 +280,8 @@ fn examine_runtimes(host: &Host) -> Sight {
 #[derive(Debug, Default)]
 struct Memcg {
     n_taken: u32,
+    /// Whether a census has named the dying ones, or their parents.
+    has_names: bool,
     /// Gaps that were told and will stay.
     told: HashSet<String>,
     /// When the next census is due.
@@ -319,13 +310,13 @@ impl Sensor for Memcg {
 
 /// By which lesser means the dying ones are seen.
 fn step_down(census: &Census) -> StepDown {
-    let by = match census.method {
-        Method::CgroupStat => "counts of cgroup.stat",
-        Method::PageOwnership => "owners of pages",
-        Method::BpfWalk | Method::ProcCgroups => "counts of /proc/cgroups and directories",
+    let (what, by) = match census.method {
+        Method::CgroupStat => ("parents of dying cgroups", "cgroup.stat"),
+        Method::PageOwnership => ("parents of dying cgroups", "page ownership"),
+        Method::BpfWalk | Method::ProcCgroups => ("dying cgroups", "the count in /proc/cgroups"),
     };
     StepDown {
-        what: "dying cgroups".to_owned(),
+        what: what.to_owned(),
         by: by.to_owned(),
     }
 }
@@ -361,7 +352,10 @@ impl Memcg {
         let looks = origins::tell(&census, out);
         let above = looks.first().and_then(|look| look.above);
         reads::compare(host, &census, above, first_ns, out);
-        for gap in census.gaps {
+        self.has_names |= census.method == Method::PageOwnership;
+        // That this count has no names matters only while no other has.
+        let is_said = |gap: &Gap| self.has_names && counts::is_limit(gap);
+        for gap in census.gaps.into_iter().filter(|gap| !is_said(gap)) {
             let stays = matches!(gap.why, Why::Unsupported | Why::Denied);
             if !stays || self.told.insert(gap.text.clone()) {
                 out.gap(&node, gap);

@@ -4,12 +4,15 @@
 //! read without asking the core that is stuck. What holds a core is looked at by a timer
 //! on that core, five times a second while something has waited there for long. The one who
 //! is named is the one that had the core longest during the wait.
+//! Without BPF, `/proc` of the threads that poll (`napi/by_proc.rs`), which sees less.
 //! Blind to: work that waits inside a device; a core that came online after the start
 //! (its waits are timed, but not who holds it); a wake on its way to a core that has
 //! interrupts off.
 //! Overhead: `docs/overhead.md#napi`.
 
+mod by_proc;
 mod holder;
+mod sampled;
 mod samples;
 mod stalls;
 
@@ -19,6 +22,7 @@ use sexton_bpf::LoadError;
 use sexton_bpf::prog::napi::{Core, Options, Served, Watch, What};
 use sexton_host::{Host, machine};
 use sexton_model::fact::napi::{self as fact, NapiDelay};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
@@ -27,6 +31,7 @@ use sexton_model::subject::Subject;
 
 use crate::symbols::Symbols;
 use crate::{Sensor, SensorSpec, bpf, tasks};
+use by_proc::ByProc;
 use holder::Holder;
 use samples::Samples;
 use stalls::{Ended, Stalls, Told, Wait, Waiter};
@@ -46,6 +51,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::NAPI_POLL_GAP_NS,
         &fact::NAPI_STARVED.fact,
         &fact::NAPI_SERVED.fact,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_millis(250),
     deadline: Duration::from_secs(2),
@@ -91,18 +97,32 @@ fn load(host: &Host) -> Result<Watch, Gap> {
 }
 
 fn failure(host: &Host, error: &LoadError) -> Gap {
-    let gap = bpf::gap(NAME, host, error, "sudo sexton record");
-    bpf::not_without("delays of network polling", gap)
+    bpf::gap(NAME, host, error, "sudo sexton record")
 }
 
 fn examine(host: &Host) -> Vec<Sight> {
     const WAITS: &str = "waits of polling";
     const HOLDERS: &str = "what holds a core";
+    if !host.is_live() {
+        return vec![bpf::blind(WAITS, bpf::not_running(NAME))];
+    }
+    let shows = "process and kernel stack, by a timer on the core";
     if let Err(gap) = load(host) {
-        return vec![bpf::blind(WAITS, gap)];
+        let by_proc = match ByProc::open(host, gap.clone()) {
+            Ok(by_proc) => by_proc,
+            Err(gap) => return vec![bpf::blind(WAITS, gap)],
+        };
+        let holders = match by_proc.names_holders() {
+            Ok(()) => Sight::sees(HOLDERS, shows),
+            Err(gap) => bpf::blind(HOLDERS, gap.clone()),
+        };
+        return vec![
+            bpf::instead(WAITS, "/proc of the threads that poll", &gap),
+            holders,
+        ];
     }
     let holders = match Watch::may_look_at(0) {
-        Ok(()) => Sight::sees(HOLDERS, "process and kernel stack, by a timer on the core"),
+        Ok(()) => Sight::sees(HOLDERS, shows),
         Err(error) => Sight::blind(HOLDERS, format!("a timer on a core was refused: {error}"))
             .with_remedy("allow the perf_event_open() system call"),
     };
@@ -111,6 +131,16 @@ fn examine(host: &Host) -> Vec<Sight> {
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    if !host.is_live() {
+        return Err(bpf::not_running(NAME));
+    }
+    match open_program(host) {
+        Ok(napi) => Ok(Box::new(napi)),
+        Err(gap) => Ok(Box::new(ByProc::open(host, gap)?)),
+    }
+}
+
+fn open_program(host: &Host) -> Result<Napi, Gap> {
     let mut watch = load(host)?;
     watch.attach().map_err(|error| failure(host, &error))?;
     let n_cores = watch.n_cores();
@@ -126,14 +156,14 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         )],
         _ => Vec::new(),
     };
-    Ok(Box::new(Napi {
+    Ok(Napi {
         watch,
         stalls: Stalls::default(),
         samples: Samples::new(n_cores),
         symbols: Symbols::default(),
         n_served: vec![0; n_cores as usize],
         untold,
-    }))
+    })
 }
 
 impl Sensor for Napi {
@@ -224,53 +254,54 @@ impl Napi {
     }
 
     fn tell(&mut self, host: &Host, told: &Told, cores: &[Core], out: &mut Sink) {
-        let (wait, fact) = match told {
-            Told::Starved(wait) => (wait, &fact::NAPI_STARVED),
-            Told::Served(wait) => (wait, &fact::NAPI_SERVED),
-        };
-        let starved = matches!(told, Told::Starved(_));
+        let wait = told.wait();
         let ended = wait.ended.as_ref();
         let end_ns = ended.map_or(out.now().as_ns(), |ended| ended.at_ns);
-        let waited_ns = end_ns.saturating_sub(wait.since_ns);
         let core = cores.get(wait.cpu as usize);
         let holder = match ended {
             Some(ended) => ended.holder.clone(),
             None => core.and_then(|core| Holder::now(host, wait.since_ns, end_ns, core)),
         };
-        let is_own = holder.as_ref().is_some_and(|holder| holder.is_own(host));
-        let mut delay = NapiDelay {
-            what: Some(self.name(host, wait)),
-            waited_ns: Some(waited_ns),
-            holder_pid: holder.as_ref().map(|holder| holder.pid),
-            holder_comm: holder.as_ref().and_then(|holder| holder.comm.clone()),
-            holder_since_ns: holder.as_ref().map(|holder| holder.since_ns),
-            holder_ns: holder.as_ref().map(|holder| holder.ns),
-            holder_own: is_own.then_some(true),
-            stack: Vec::new(),
-        };
-        if let (true, Some(holder), Some(core)) = (starved, holder, core)
+        let mut delay = delay_of(host, wait, holder.as_ref(), end_ns);
+        if let (Told::Starved(_), Some(holder), Some(core)) = (told, holder, core)
             && let Some(frames) = holder.frames(&core.look, wait.since_ns..=end_ns)
         {
-            delay.stack = self.stack(host, frames);
+            delay.stack = self.symbols.stack(host, frames);
         }
-        let at = Moment::from_ns(end_ns);
-        out.event(at, &Subject::cpu(wait.cpu), fact, delay);
+        tell(told, delay, end_ns, out);
     }
+}
 
-    fn stack(&mut self, host: &Host, frames: &[u64]) -> Vec<String> {
-        if frames.is_empty() {
-            return vec!["[user]".into()];
-        }
-        self.symbols.names(host, frames)
+/// What is told of a wait until that moment, without a stack.
+fn delay_of(host: &Host, wait: &Wait, holder: Option<&Holder>, end_ns: u64) -> NapiDelay {
+    let is_own = holder.is_some_and(|holder| holder.is_own(host));
+    NapiDelay {
+        what: Some(name(host, wait)),
+        waited_ns: Some(end_ns.saturating_sub(wait.since_ns)),
+        holder_pid: holder.map(|holder| holder.pid),
+        holder_comm: holder.and_then(|holder| holder.comm.clone()),
+        holder_since_ns: holder.map(|holder| holder.since_ns),
+        holder_ns: holder.map(|holder| holder.ns),
+        holder_own: is_own.then_some(true),
+        stack: Vec::new(),
     }
+}
 
-    fn name(&self, host: &Host, wait: &Wait) -> String {
-        match wait.waiter {
-            Waiter::NetTx => "net_tx".into(),
-            Waiter::NetRx => "net_rx".into(),
-            Waiter::Ksoftirqd => format!("ksoftirqd/{}", wait.cpu),
-            Waiter::Thread(pid) => tasks::comm(host, pid).unwrap_or_else(|| format!("pid {pid}")),
-        }
+fn tell(told: &Told, delay: NapiDelay, end_ns: u64, out: &mut Sink) {
+    let fact = match told {
+        Told::Starved(_) => &fact::NAPI_STARVED,
+        Told::Served(_) => &fact::NAPI_SERVED,
+    };
+    let at = Moment::from_ns(end_ns);
+    out.event(at, &Subject::cpu(told.wait().cpu), fact, delay);
+}
+
+fn name(host: &Host, wait: &Wait) -> String {
+    match wait.waiter {
+        Waiter::NetTx => "net_tx".into(),
+        Waiter::NetRx => "net_rx".into(),
+        Waiter::Ksoftirqd => format!("ksoftirqd/{}", wait.cpu),
+        Waiter::Thread(pid) => tasks::comm(host, pid).unwrap_or_else(|| format!("pid {pid}")),
     }
 }
 

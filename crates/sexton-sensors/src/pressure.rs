@@ -1,16 +1,20 @@
 //! Tells how much time was lost waiting for a CPU, for memory and for I/O (PSI): on the
 //! node as a whole, and in the cgroups that have waited most. Also which cgroups were
-//! stopped because their CPU quota was used up, which is waiting by order.
+//! stopped because their CPU quota was used up, which is waiting by order; and while tasks wait
+//! for a CPU much of the time, which processes run and which wait.
 //!
-//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2; `cpu.stat` of v1 or v2. The ratio of the interval is made
+//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2; `cpu.stat` of v1 or v2;
+//! `schedstat` of processes. The ratio of the interval is made
 //! from the totals, which the kernel brings up to date on every read; its own averages
 //! lag by seconds.
-//! Blind to: cgroups deeper than two levels, and cgroup v1, which has no such files.
+//! Blind to: cgroups deeper than two levels, and cgroup v1, which has no such files; waits of
+//! threads other than the first of a process.
 //! Overhead: `docs/overhead.md#pressure`.
 
 pub(crate) mod fuzzing;
 mod psi;
 mod survey;
+mod tasks;
 mod throttle;
 mod watched;
 
@@ -27,6 +31,7 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
 use survey::survey;
+use tasks::Tasks;
 use throttle::Throttle;
 use watched::{RESOURCES, Watched, is_gone, read};
 
@@ -48,7 +53,9 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::PRESSURE_IO_SOME_AVG10_RATIO,
         &fact::PRESSURE_IO_FULL_RATIO,
         &fact::PRESSURE_IO_FULL_AVG10_RATIO,
+        &fact::CPU_TASK.fact,
         &fact::CPU_QUOTA_CGROUPS,
+        &fact::CPU_QUOTA_CORES,
         &fact::CPU_THROTTLED_RATIO,
     ],
     every: Duration::from_secs(1),
@@ -135,6 +142,7 @@ struct Pressure {
     mount: Option<PathBuf>,
     surveyed: Option<Moment>,
     throttle: Throttle,
+    tasks: Tasks,
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -147,6 +155,7 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         mount: mount.map(|mount| mount.point.clone()),
         surveyed: None,
         throttle: Throttle::new(host),
+        tasks: Tasks::default(),
     }))
 }
 
@@ -175,6 +184,7 @@ impl Sensor for Pressure {
             is_there
         });
         self.throttle.poll(host, out);
+        self.tasks.poll(host, self.node.cpu_total(), out);
     }
 }
 

@@ -1,15 +1,18 @@
-//! Tells how many processes there are, how many are defunct or in uninterruptible sleep, and
-//! which parents do not reap their children.
+//! Tells how many processes there are, how many are defunct or in uninterruptible sleep, which
+//! parents do not reap their children, and which tasks stay in uninterruptible sleep.
 //!
-//! Source: at every poll only `/proc/loadavg`, which has the number of tasks. All of
-//! `/proc/PID/stat` is scanned once a minute, earlier when 100 tasks more are there, and again
-//! soon after a scan that found defunct children. A scan ends after 100 ms of CPU time or
-//! 65,536 processes; the next one goes on from there.
-//! Blind to: threads other than the main one; processes of PID namespaces above our own, or
-//! hidden by `hidepid`.
+//! Source: at every poll only `/proc/loadavg`, which has the number of tasks, and
+//! `procs_blocked` of `/proc/stat`. All of `/proc/PID/stat` is scanned once a minute, earlier
+//! when 100 tasks more are there or when tasks wait for I/O in two polls, and again soon after a
+//! scan that found defunct children. A scan ends after 100 ms of CPU time or 65,536 processes;
+//! the next one goes on from there. At most 512 tasks that a scan found in uninterruptible sleep
+//! are read again at every poll.
+//! Blind to: processes of PID namespaces above our own, or hidden by `hidepid`; without root,
+//! what a task waits in.
 //! Overhead: a scan costs one read of a small file for each process, and scans together never
 //! more than 0.5 % of a core.
 
+mod blocked;
 pub(crate) mod fuzzing;
 mod parent;
 mod piles;
@@ -26,6 +29,7 @@ use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::{Sensor, SensorSpec};
+use blocked::Blocked;
 use piles::{Pile, Piles};
 use scan::Scan;
 
@@ -33,13 +37,15 @@ const NAME: &str = "processes";
 
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
-    watches: "processes: how many, defunct ones and who does not reap them",
+    watches: "processes: how many, defunct ones and their parents, tasks stuck in the kernel",
     emits: &[
         &fact::TASKS_TOTAL,
         &fact::PROCESSES_TOTAL,
         &fact::PROCESSES_DEFUNCT,
         &fact::PROCESSES_UNINTERRUPTIBLE,
         &fact::DEFUNCT_CHILDREN.fact,
+        &fact::TASKS_WAITING_FOR_IO,
+        &fact::TASKS_BLOCKED.fact,
     ],
     every: LEAST_BETWEEN,
     deadline: Duration::from_secs(2),
@@ -104,6 +110,9 @@ struct Processes {
     /// The PID that the next scan begins with.
     from: u32,
     piles: Piles,
+    blocked: Blocked,
+    /// Whether more tasks waited for I/O at the last poll than are followed.
+    some_waited: bool,
 }
 
 /// The last scan.
@@ -135,6 +144,13 @@ fn read_tasks(host: &Host) -> Result<u64, HostError> {
     })
 }
 
+/// Tasks that wait for I/O now, of a `/proc/stat`.
+fn waiting(stat: &str) -> Option<u64> {
+    let mut lines = stat.lines();
+    let value = lines.find_map(|line| line.strip_prefix("procs_blocked "))?;
+    value.trim().parse().ok()
+}
+
 impl Sensor for Processes {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let node = Subject::node();
@@ -143,13 +159,38 @@ impl Sensor for Processes {
             Err(error) => return out.gap(&node, gap(&error)),
         };
         out.sample(&node, &fact::TASKS_TOTAL, n_tasks as f64);
-        if !self.is_due(out.now(), n_tasks) {
+        let is_asked_for = self.note_waiting(host, out);
+        self.scan_if_due(host, out, n_tasks, is_asked_for);
+        for (wait, blocked) in self.blocked.update(host, out.now()) {
+            let subject = Subject::new(SubjectKind::Task, wait);
+            out.event(out.now(), &subject, &fact::TASKS_BLOCKED, blocked);
+        }
+    }
+}
+
+impl Processes {
+    /// Tells how many tasks wait for I/O. Whether that asks for a scan: a task that is stuck
+    /// waits in one poll and in the next.
+    fn note_waiting(&mut self, host: &Host, out: &mut Sink) -> bool {
+        let stat = host.proc("stat").and_then(|path| host.read_text(path));
+        let Some(n) = stat.ok().as_deref().and_then(waiting) else {
+            return false;
+        };
+        out.sample(&Subject::node(), &fact::TASKS_WAITING_FOR_IO, n as f64);
+        let some_wait = n > self.blocked.len() as u64;
+        std::mem::replace(&mut self.some_waited, some_wait) && some_wait
+    }
+
+    fn scan_if_due(&mut self, host: &Host, out: &mut Sink, n_tasks: u64, is_asked_for: bool) {
+        let node = Subject::node();
+        if !self.is_due(out.now(), n_tasks, is_asked_for) {
             return;
         }
         let before = clock::thread_cpu_time();
         match scan::scan(host, self.from) {
             Ok(scan) => {
                 self.tell(host, out, &scan);
+                self.blocked.add(host, out.now(), &scan.blocked);
                 let cost = clock::thread_cpu_time().saturating_sub(before);
                 self.note(out.now(), n_tasks, cost);
                 self.from = scan.next;
@@ -157,17 +198,16 @@ impl Sensor for Processes {
             Err(error) => out.gap(&node, gap(&error)),
         }
     }
-}
 
-impl Processes {
-    fn is_due(&self, now: Moment, n_tasks: u64) -> bool {
+    fn is_due(&self, now: Moment, n_tasks: u64, is_asked_for: bool) -> bool {
         let Some(last) = &self.last else {
             return true;
         };
         // Polls are not exactly on time; one that is a little early counts.
         let past = now.since(last.at) + LEAST_BETWEEN / 2;
         let has_grown = n_tasks >= last.n_tasks + MORE_TASKS;
-        past >= LEAST_BETWEEN.max(last.cost * REST) && (has_grown || past >= last.rest)
+        past >= LEAST_BETWEEN.max(last.cost * REST)
+            && (has_grown || is_asked_for || past >= last.rest)
     }
 
     /// Where children are defunct the next scan comes soon, to see whether they last, and
@@ -203,6 +243,12 @@ impl Processes {
                 scan.n_left_out + scan.n
             );
             out.gap(&node, Gap::new(NAME, Why::Lost(scan.n_left_out), text));
+        }
+        if scan.n_threads_left_out > 0 {
+            let n = scan.n_threads_left_out;
+            let text =
+                format!("the threads of {n} processes were not looked at: a scan has a time limit");
+            out.gap(&node, Gap::new(NAME, Why::Lost(n), text));
         }
         for pile in self.piles.update(out.now(), scan) {
             tell_pile(host, out, &pile);

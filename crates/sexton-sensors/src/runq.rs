@@ -1,18 +1,22 @@
 //! Times how long tasks that could run wait for a core, and names who runs meanwhile.
 //!
 //! Source: a BPF program on the scheduler's tracepoints. Waits that go on are read from
-//! its table, so that a core that never switches is seen too.
+//! its table, so that a core that never switches is seen too. Without BPF, means from
+//! `/proc/schedstat`.
 //! Blind to: why a task was not let run. One that a CPU quota holds back waits as well.
 //! Overhead: `docs/overhead.md#runq`.
+
+mod by_schedstat;
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::runq::{Core, Options, Waited, Waiting, Watch};
-use sexton_host::{Host, machine};
+use sexton_host::{Host, machine, process};
 use sexton_model::fact::EventFact;
 use sexton_model::fact::runq::{self as fact, CoreWait};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
@@ -21,6 +25,7 @@ use sexton_model::subject::Subject;
 
 use crate::delays::Delays;
 use crate::{Sensor, SensorSpec, bpf, tasks};
+use by_schedstat::BySchedstat;
 
 const NAME: &str = "runq";
 
@@ -31,11 +36,13 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::RUNQ_DELAY_P50_NS,
         &fact::RUNQ_DELAY_P99_NS,
         &fact::RUNQ_DELAY_MAX_NS,
+        &fact::RUNQ_DELAY_MEAN_NS,
         &fact::RUNQ_WAITING_TASKS,
         &fact::RUNQ_WAITING_NS,
         &fact::RUNQ_WAIT.fact,
         &fact::RUNQ_WAITING.fact,
         &fact::RUNQ_LONGEST.fact,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
@@ -54,6 +61,9 @@ const LONGEST_FLOOR_NS: u64 = 10_000_000;
 
 /// Waits that go on and are told in one poll; all of them are counted.
 const MAX_TOLD: usize = 16;
+
+/// Tasks that waited and are asked where they belong, in one poll.
+const MAX_ASKED: usize = 64;
 
 const N_BUCKETS: usize = 37;
 
@@ -85,19 +95,34 @@ fn load(host: &Host) -> Result<Watch, Gap> {
 }
 
 fn failure(host: &Host, error: &LoadError) -> Gap {
-    let gap = bpf::gap(NAME, host, error, "sudo sexton record");
-    bpf::not_without("waits for a core", gap)
+    bpf::gap(NAME, host, error, "sudo sexton record")
 }
 
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "waits for a core";
+    if !host.is_live() {
+        return vec![bpf::blind(WHAT, bpf::not_running(NAME))];
+    }
     vec![match load(host) {
         Ok(_) => Sight::sees(WHAT, "BPF on the scheduler's tracepoints"),
-        Err(gap) => bpf::blind(WHAT, gap),
+        Err(gap) => match BySchedstat::open(host, gap.clone()) {
+            Ok(_) => bpf::instead(WHAT, "means from /proc/schedstat", &gap),
+            Err(gap) => bpf::blind(WHAT, gap),
+        },
     }]
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    if !host.is_live() {
+        return Err(bpf::not_running(NAME));
+    }
+    match open_program(host) {
+        Ok(runq) => Ok(Box::new(runq)),
+        Err(gap) => Ok(Box::new(BySchedstat::open(host, gap)?)),
+    }
+}
+
+fn open_program(host: &Host) -> Result<Runq, Gap> {
     let mut watch = load(host)?;
     watch.attach().map_err(|error| failure(host, &error))?;
     let read = |_| Read {
@@ -105,22 +130,23 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         n_waited: 0,
         n_lost: 0,
     };
-    Ok(Box::new(Runq {
+    Ok(Runq {
         cores: (0..watch.n_cores()).map(read).collect(),
         watch,
         told: HashSet::new(),
-    }))
+    })
 }
 
 impl Sensor for Runq {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
+        let mut asks = Asks::new(host);
         let mut longest: Option<(u32, Waited)> = None;
         for (cpu, read) in (0..).zip(&mut self.cores) {
             let Some(core) = self.watch.core(cpu) else {
                 continue;
             };
             self.watch.reset_longest(cpu);
-            read.tell(cpu, &core, out);
+            read.tell(&mut asks, cpu, &core, out);
             if longest.is_none_or(|(_, known)| length_ns(&known) < length_ns(&core.longest)) {
                 longest = Some((cpu, core.longest));
             }
@@ -130,9 +156,37 @@ impl Sensor for Runq {
         if let Some((cpu, waited)) = longest
             && span.contains(&length_ns(&waited).into())
         {
-            tell_waited(cpu, &waited, &fact::RUNQ_LONGEST, out);
+            tell_waited(&mut asks, cpu, &waited, &fact::RUNQ_LONGEST, out);
         }
         self.tell_waiting(host, out);
+    }
+}
+
+/// Asks for the cgroup and the priority of those that waited, of a bounded number in a poll.
+struct Asks<'h> {
+    host: &'h Host,
+    left: usize,
+}
+
+impl<'h> Asks<'h> {
+    fn new(host: &'h Host) -> Self {
+        // In a namespace of PIDs another process may have that number.
+        let can_ask = process::numbers_are_the_kernels(host);
+        Self {
+            host,
+            left: if can_ask { MAX_ASKED } else { 0 },
+        }
+    }
+
+    /// Nothing of one that has exited since.
+    fn of(&mut self, pid: u32) -> (Option<String>, Option<i64>) {
+        let Some(left) = self.left.checked_sub(1) else {
+            return (None, None);
+        };
+        self.left = left;
+        let cgroup = tasks::cgroup(self.host, pid);
+        let place = tasks::place(self.host, pid);
+        (cgroup, place.map(|place| place.nice))
     }
 }
 
@@ -140,10 +194,19 @@ fn length_ns(waited: &Waited) -> u64 {
     waited.until_ns.saturating_sub(waited.since_ns)
 }
 
-fn tell_waited(cpu: u32, waited: &Waited, fact: &'static EventFact<CoreWait>, out: &mut Sink) {
+fn tell_waited(
+    asks: &mut Asks<'_>,
+    cpu: u32,
+    waited: &Waited,
+    fact: &'static EventFact<CoreWait>,
+    out: &mut Sink,
+) {
+    let (cgroup, nice) = asks.of(waited.pid);
     let wait = CoreWait {
         pid: waited.pid,
         comm: Some(tasks::name_of(&waited.comm)),
+        cgroup,
+        nice,
         waited_ns: length_ns(waited),
         holder_pid: Some(waited.holder.pid),
         holder_comm: Some(tasks::name_of(&waited.holder.comm)),
@@ -154,7 +217,7 @@ fn tell_waited(cpu: u32, waited: &Waited, fact: &'static EventFact<CoreWait>, ou
 }
 
 impl Read {
-    fn tell(&mut self, cpu: u32, core: &Core, out: &mut Sink) {
+    fn tell(&mut self, asks: &mut Asks<'_>, cpu: u32, core: &Core, out: &mut Sink) {
         let subject = Subject::cpu(cpu);
         let interval = self.delays.advance(core.delays.n);
         let longest = Some(length_ns(&core.longest)).filter(|ns| *ns > 0);
@@ -171,10 +234,11 @@ impl Read {
                 out.sample(&subject, fact, ns as f64);
             }
         }
-        self.tell_ended(&subject, cpu, core, out);
+        self.tell_ended(asks, cpu, core, out);
     }
 
-    fn tell_ended(&mut self, subject: &Subject, cpu: u32, core: &Core, out: &mut Sink) {
+    fn tell_ended(&mut self, asks: &mut Asks<'_>, cpu: u32, core: &Core, out: &mut Sink) {
+        let subject = &Subject::cpu(cpu);
         let kept = core.waited.len() as u64;
         let from = self.n_waited.max(core.n_waited.saturating_sub(kept));
         let overwritten = from - self.n_waited;
@@ -184,7 +248,7 @@ impl Read {
         }
         for n in from..core.n_waited {
             let waited = &core.waited[(n % kept) as usize];
-            tell_waited(cpu, waited, &fact::RUNQ_WAIT, out);
+            tell_waited(asks, cpu, waited, &fact::RUNQ_WAIT, out);
         }
         self.n_waited = core.n_waited;
         let lost = core.n_lost.wrapping_sub(self.n_lost);
@@ -233,6 +297,8 @@ impl Runq {
         let says = CoreWait {
             pid: wait.pid,
             comm: tasks::comm(host, wait.pid),
+            cgroup: tasks::cgroup(host, wait.pid),
+            nice: Some(place.nice),
             waited_ns: out.now().as_ns() - wait.since_ns,
             holder_pid: Some(core.current_pid),
             holder_comm: tasks::comm(host, core.current_pid),

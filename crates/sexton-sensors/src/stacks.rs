@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Sample, State};
 use sexton_host::{Host, machine, process};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::fact::stack as fact;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -47,8 +48,10 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
     watches: "what every core runs, sampled: functions of kernel and programs",
     emits: &[
         &fact::PROCESS_ON_CORE.fact,
+        &fact::CPU_USE.fact,
         &fact::STACK_SAMPLES,
         &fact::STACK_SAMPLES_LOST,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_millis(250),
     deadline: Duration::from_secs(5),
@@ -211,7 +214,11 @@ impl Stacks {
     fn keep(&mut self, host: &Host, sample: &Sample, batch: &mut Batch, now: Moment) {
         let comm = self.comm(&sample.comm);
         let cgroup = match &self.source {
-            Source::Bpf(_) => self.homes.path(host, sample.cgroup_id, sample.pid),
+            // In a namespace of PIDs another process may have that number.
+            Source::Bpf(_) => {
+                let pid = self.programs.as_ref().map(|_| sample.pid);
+                self.homes.path(host, sample.cgroup_id, pid)
+            }
             Source::Perf(_) => self.homes.of_process(host, (sample.pid, sample.mm), now),
         };
         let kernel = self.kernel_places(host, &sample.kernel, now);
@@ -304,7 +311,7 @@ impl Stacks {
         self.n_lost = tally.n_lost;
         if new > 0 {
             self.busiest.lose(new);
-            let text = format!("{new} samples of stacks found no room in the ring and are lost");
+            let text = format!("dropped {new} stack samples: ring buffer full");
             out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
         if !self.told_once {
@@ -315,10 +322,7 @@ impl Stacks {
 
     fn tell_blind(&self, out: &mut Sink) {
         if let Some(gap) = self.source.instead_of_bpf() {
-            out.gap(
-                &Subject::node(),
-                bpf::stepped_down("stacks by perf events", gap),
-            );
+            bpf::tell_step_down("stacks", "perf events", gap, out);
         }
         if self.kernel.is_hidden() {
             out.gap(&Subject::node(), hidden());

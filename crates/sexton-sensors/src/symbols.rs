@@ -16,6 +16,14 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
+    /// The functions of a sample of a core, which without kernel addresses ran a program.
+    pub(crate) fn stack(&mut self, host: &Host, addresses: &[u64]) -> Vec<String> {
+        match addresses {
+            [] => vec!["[user]".into()],
+            _ => self.names(host, addresses),
+        }
+    }
+
     /// The functions that these addresses lie in, outermost first, from addresses that
     /// are innermost first. What has no name stays a number.
     ///

@@ -15,7 +15,7 @@ use sexton_model::gap::{Gap, Why};
 use sexton_model::record::{Record, Sink};
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
-use sexton_systemd::signatures::Signatures;
+use sexton_signatures::units::Signatures;
 use sexton_systemd::survey::{Offender, Survey, Surveyed};
 use sexton_systemd::unit_file::start::Hindrance;
 
@@ -155,7 +155,7 @@ fn add_start(file: &mut UnitFile, unit: &Surveyed) {
     match &unit.hindrance {
         Some(Hindrance::Fails(why)) => file.fails = said(why),
         Some(Hindrance::Skipped(why)) => file.skipped = said(why),
-        None => {}
+        Some(Hindrance::Unknown(_)) | None => {}
     }
 }
 

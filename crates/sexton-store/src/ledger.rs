@@ -116,6 +116,16 @@ impl Ledger {
         self.kept_bytes + sum(&self.segments, &self.stacks)
     }
 
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: u64) {
+        self.max_bytes = max_bytes;
+    }
+
+    /// Drops the oldest segments until so few bytes are left, or nothing can be dropped.
+    pub(crate) fn shrink_to(&mut self, bytes: u64) -> Result<(), StoreError> {
+        while self.bytes() > bytes && self.drop_oldest()?.is_some() {}
+        Ok(())
+    }
+
     /// Bytes that were counted and are gone.
     pub(crate) fn forget(&mut self, bytes: u64) {
         self.kept_bytes = self.kept_bytes.saturating_sub(bytes);

@@ -27,10 +27,12 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;
+mod keep;
 mod ledger;
 mod lock;
 mod meta;
 mod pack;
+mod ring;
 mod row;
 mod seal;
 mod sealed;
@@ -43,8 +45,10 @@ mod writer;
 
 pub use bundle::{Bundle, Dropped};
 pub use error::StoreError;
+pub use keep::{Kept, keep_window};
 pub use meta::{FORMAT, Limits, Node};
 pub use pack::{is_packed, pack, unpack};
+pub use ring::{Boot, Held, Ring};
 pub use stacks::{CELL_NS, StackChunk, StackPiece, StackStream, Tick, TickCell};
 pub use stream::Stream;
 pub use writer::{Acknowledged, BundleWriter, Summary};

@@ -176,7 +176,7 @@ pub(crate) fn read_unchecked(file: File) -> Result<usize, Damage> {
 /// The library is not proof against every broken file.
 fn guarded<T>(read: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
     catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(malformed("the Parquet library gave up on it")))
+        .unwrap_or_else(|_| Err(malformed("the Parquet library cannot read it")))
 }
 
 fn open_reader(file: &File, columns: &[&str]) -> Result<SerializedFileReader<File>, Damage> {

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sexton_model::fact::FactKind;
-use sexton_model::fact::klog::KLOG_EVENT;
+use sexton_model::fact::klog::{KLOG_EVENT, KernelLine};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record, Sink};
@@ -59,6 +59,16 @@ struct Counted {
     lines: Vec<Moment>,
 }
 
+/// Whether samples around a line are worth keeping: it is an error, or of a network device, or
+/// an older recording says that a signature knows it.
+fn is_telling(line: &KernelLine) -> bool {
+    let is_grave = matches!(
+        line.level.as_deref(),
+        Some("emerg" | "alert" | "crit" | "err")
+    );
+    is_grave || line.device.is_some() || line.class.is_some()
+}
+
 impl Counted {
     fn of(bundle: &Bundle) -> Self {
         let mut counted = Self::default();
@@ -78,7 +88,9 @@ impl Counted {
             }
             Body::Event { fact, .. } if **fact == KLOG_EVENT.fact => {
                 self.others += 1;
-                self.lines.push(record.at);
+                if record.says(&KLOG_EVENT).is_some_and(is_telling) {
+                    self.lines.push(record.at);
+                }
             }
             _ => self.others += 1,
         }
@@ -152,7 +164,6 @@ mod tests {
     use std::path::Path;
 
     use sexton_model::fact::core::CORE_SYSTEM_RATIO;
-    use sexton_model::fact::klog::KernelLine;
     use sexton_model::fact::memcg::MEMCG_DYING;
     use sexton_model::timeline::Timeline;
 
@@ -179,7 +190,11 @@ mod tests {
                 out.sample(&Subject::node(), &MEMCG_DYING, i as f64);
             }
             if i == 10_000 {
-                out.event(at(i), &Subject::node(), &KLOG_EVENT, KernelLine::default());
+                let line = KernelLine {
+                    level: Some("err".to_owned()),
+                    ..KernelLine::default()
+                };
+                out.event(at(i), &Subject::node(), &KLOG_EVENT, line);
             }
             records.extend(out.into_records());
         }

@@ -179,6 +179,22 @@ impl BundleWriter {
         Ok(())
     }
 
+    /// Seals what is open now, so that all that was appended is in sealed segments.
+    pub fn seal_now(&mut self, now: Moment) -> Result<(), StoreError> {
+        self.sync(now)?;
+        self.stacks.seal(&self.ledger)?;
+        self.close()?;
+        self.sealing.wait()
+    }
+
+    /// Other bounds from now on: the size, of which a fraction may be open, and the age.
+    pub fn set_bounds(&mut self, max_bytes: u64, max_age: Duration) {
+        let least = self.limits.segment_bytes * Limits::MIN_SEGMENTS;
+        self.limits.max_bytes = max_bytes.max(least);
+        self.limits.max_age = max_age;
+        self.ledger.lock().set_max_bytes(self.limits.max_bytes);
+    }
+
     /// The size of the bundle.
     pub fn bytes(&self) -> u64 {
         self.ledger.lock().bytes()
@@ -308,7 +324,7 @@ impl BundleWriter {
         }
         if self.n_refused > 0 {
             let text = format!(
-                "{} records until {} ns after boot found no room and were not kept",
+                "{} records until {} ns after boot dropped: buffer full",
                 self.n_refused,
                 now.as_ns()
             );

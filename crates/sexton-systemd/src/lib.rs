@@ -5,12 +5,10 @@
 //! - `unit_file`: units read from the files of any root, a live node or an image that has not
 //!   booted. Nothing is executed;
 //! - `packages`: which package put a file there;
-//! - `signatures`: known offenders among units and shapes of deployments, as data;
 //! - `survey`: all of these, put together.
 
 pub mod bus;
 pub mod journal;
 pub mod packages;
-pub mod signatures;
 pub mod survey;
 pub mod unit_file;

@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 use sexton_host::Root;
 
 use crate::packages::Packages;
-use crate::signatures::{Action, Observed, Risk, Role, Signatures, line_has};
 use crate::unit_file::Tree;
 use crate::unit_file::name;
 use crate::unit_file::restart::Restart;
 use crate::unit_file::start::Hindrance;
 use crate::unit_file::state::State;
 use crate::unit_file::timer::{self, Rate};
-use crate::unit_file::{Edge, Graph};
-use crate::unit_file::{Unit, UnitSet};
+use crate::unit_file::{self, Edge, Graph, Need, Unit, UnitSet};
 use sexton_model::glob;
+use sexton_signatures::units::{Action, Detected, Observed, Risk, Role, Signatures};
 
 /// A file that a sign asks for is small.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
@@ -67,9 +66,68 @@ pub struct Surveyed {
     pub role: Option<(Role, String, String)>,
     /// What signatures say.
     pub offender: Option<Offender>,
+    /// The unit that stays on and fails without it, of a unit that would be unwanted.
+    pub withheld: Option<Need>,
 }
 
 impl Surveyed {
+    /// Whether it is to be turned off: a signature or the profile says so and nothing forbids.
+    fn is_unwanted(&self) -> bool {
+        let is_mask = |offender: &Offender| {
+            offender.veto.is_none() && offender.action == Action::Mask && !offender.is_unsure
+        };
+        let role = self.role.as_ref();
+        // What every system has, a signature may still accuse; what the profile needs, not.
+        let is_must = role.is_some_and(|(role, shape, _)| *role == Role::Must && shape != "base");
+        let by_profile = role.is_some_and(|(role, ..)| *role == Role::Unwanted);
+        by_profile || !is_must && self.offender.as_ref().is_some_and(is_mask)
+    }
+
+    /// It and what is masked with it: what its signature names, and a socket, timer or path of
+    /// the same name, which fails without it.
+    pub fn masked_together(&self, set: &UnitSet) -> Vec<String> {
+        let name = &self.unit.name;
+        let mut names = vec![name.clone()];
+        names.extend(
+            self.offender
+                .iter()
+                .flat_map(|known| known.triggers.clone()),
+        );
+        if name::sort(name) == "service" {
+            let stem = name::stem(name);
+            let triggers = ["socket", "timer", "path"].map(|sort| format!("{stem}.{sort}"));
+            let is_there = |trigger: &String| {
+                let found = set.find(trigger);
+                found.is_some_and(|unit| !unit.state.is_masked()) && !names.contains(trigger)
+            };
+            let new: Vec<String> = triggers.into_iter().filter(is_there).collect();
+            names.extend(new);
+        }
+        names
+    }
+
+    /// Protects it: what a unit that stays on needs is not unwanted.
+    fn withhold(&mut self, need: Need) {
+        if let Some(offender) = &mut self.offender {
+            offender.veto = Some(need.text());
+        }
+        if let Some((role, _, why)) = &mut self.role
+            && *role == Role::Unwanted
+        {
+            *role = Role::May;
+            *why = format!("often unwanted, but {}", need.text());
+        }
+        self.withheld = Some(need);
+    }
+
+    /// Why nothing certain can be said of it: its file, or what it needs, could not be seen.
+    pub fn unknown(&self) -> Option<&str> {
+        match &self.hindrance {
+            Some(Hindrance::Unknown(why)) => Some(why),
+            _ => self.unit.unread.as_deref(),
+        }
+    }
+
     /// Whether it runs or may run after a boot.
     pub fn is_on(&self) -> bool {
         !self.unit.state.is_masked()
@@ -91,6 +149,8 @@ pub struct Survey {
     pub packages: Packages,
     /// The shape of the deployment, and why it is thought to be that.
     pub shape: Option<(String, String)>,
+    /// Why no shape is named though one seems to fit.
+    pub doubt: Option<String>,
     /// Units that the shape needs and that are not on.
     pub missing: Vec<String>,
     /// What could not be read.
@@ -134,28 +194,35 @@ impl Survey {
         let mut site = Site {
             root,
             set: &set,
+            graph: &graph,
             packages: &packages,
             family: Vec::new(),
             depth,
         };
-        let shape = match given {
-            Some(name) => Some((name.to_owned(), "it was given".to_owned())),
-            None => signatures
-                .detect(&site)
-                .map(|(shape, why)| (shape.name.clone(), why)),
+        let (shape, doubt) = match given {
+            Some(name) => (Some((name.to_owned(), "it was given".to_owned())), None),
+            None => match signatures.detect(&site) {
+                Detected::Shape(shape, why) => (Some((shape.name.clone(), why)), None),
+                Detected::Doubt(why) => (None, Some(why)),
+                Detected::None => (None, None),
+            },
         };
         let name = shape.as_ref().map(|(name, _)| name.as_str());
         site.family = name.map_or_else(Vec::new, |name| signatures.family(name));
         let mut units: Vec<Surveyed> = Vec::new();
         for unit in set.iter() {
-            units.push(site.survey(signatures, name, &graph, unit));
+            units.push(site.survey(signatures, name, unit));
         }
+        withhold(&set, &graph, &mut units);
         let missing = missing(signatures, name, &units);
+        let mut gaps = tree.into_gaps();
+        gaps.extend(unseen(&set, &units));
         Self {
             units,
             shape,
+            doubt,
             missing,
-            gaps: tree.into_gaps(),
+            gaps,
             packages,
             graph,
             set,
@@ -165,13 +232,63 @@ impl Survey {
     /// A unit by name.
     pub fn find(&self, name: &str) -> Option<&Surveyed> {
         let name = self.set.find(name).map_or(name, |unit| unit.name.as_str());
-        self.units.iter().find(|unit| unit.unit.name == name)
+        // They are in the order of their names.
+        let by_name = |unit: &Surveyed| unit.unit.name.as_str().cmp(name);
+        self.units
+            .binary_search_by(by_name)
+            .ok()
+            .map(|n| &self.units[n])
     }
 
     /// Every edge of the way to a unit.
     pub fn way(&self, unit: &str) -> Vec<&Edge> {
         self.graph.way(unit)
     }
+}
+
+/// Protects what would be unwanted and is needed by a unit that stays on.
+fn withhold(set: &UnitSet, graph: &Graph, units: &mut [Surveyed]) {
+    let mut unwanted = BTreeSet::new();
+    for unit in units.iter().filter(|unit| unit.is_unwanted()) {
+        unwanted.extend(unit.masked_together(set));
+    }
+    if unwanted.is_empty() {
+        return;
+    }
+    let is_must = |unit: &&Surveyed| unit.is_on() && matches!(unit.role, Some((Role::Must, ..)));
+    let needed: BTreeSet<String> = units
+        .iter()
+        .filter(is_must)
+        .map(|unit| unit.unit.name.clone())
+        .collect();
+    let found = unit_file::withheld(set, graph, &unwanted, |name| needed.contains(name));
+    for unit in units {
+        if let Some(need) = found.get(&unit.unit.name) {
+            unit.withhold(need.clone());
+        }
+    }
+}
+
+/// Filesystems that a boot mounts and the image does not hold, where that matters: they hold
+/// units, packages, or what units need.
+fn unseen(set: &UnitSet, units: &[Surveyed]) -> Vec<String> {
+    let is_needed = |place: &Path| {
+        let said = format!("and {} is another filesystem", place.display());
+        let is_about = |unit: &Surveyed| match &unit.hindrance {
+            Some(Hindrance::Unknown(why)) => why.contains(&said),
+            _ => false,
+        };
+        ["/usr", "/var"].contains(&place.to_string_lossy().as_ref()) || units.iter().any(is_about)
+    };
+    set.unseen_mounts()
+        .filter(|(place, _)| is_needed(place))
+        .map(|(place, what)| {
+            let place = place.display();
+            format!(
+                "{place}: another filesystem ({what} in /etc/fstab) that is not part of this image"
+            )
+        })
+        .collect()
 }
 
 /// Of which of the shape's groups none is on, of itself and of those it builds on.
@@ -193,19 +310,15 @@ fn missing(signatures: &Signatures, shape: Option<&str>, units: &[Surveyed]) -> 
 struct Site<'a> {
     root: &'a dyn Root,
     set: &'a UnitSet,
+    graph: &'a Graph,
     packages: &'a Packages,
     family: Vec<String>,
     depth: Depth,
 }
 
 impl Site<'_> {
-    fn survey(
-        &self,
-        signatures: &Signatures,
-        shape: Option<&str>,
-        graph: &Graph,
-        unit: &Unit,
-    ) -> Surveyed {
+    fn survey(&self, signatures: &Signatures, shape: Option<&str>, unit: &Unit) -> Surveyed {
+        let graph = self.graph;
         let own = &unit.own_name;
         let is_reached = graph.is_reached(own);
         let way = graph.way(own);
@@ -226,16 +339,18 @@ impl Site<'_> {
             reached_by: way.iter().map(|edge| edge.from.clone()).collect(),
             package: package.map(str::to_owned),
             restart: self.set.restart(unit),
-            rate: self.rate(graph, unit),
+            rate: self.rate(unit),
             hindrance,
             role: role.map(|(role, shape, why)| (role, shape.name.clone(), why)),
             offender: self.offender(signatures, unit),
+            withheld: None,
             unit: unit.clone(),
         }
     }
 
     /// Of a timer its own; of what timers start the sum of those that are on.
-    fn rate(&self, graph: &Graph, unit: &Unit) -> Option<Rate> {
+    fn rate(&self, unit: &Unit) -> Option<Rate> {
+        let graph = self.graph;
         if name::sort(&unit.name) == "timer" {
             return timer::rate(&unit.settings);
         }
@@ -314,15 +429,27 @@ impl Observed for Site<'_> {
         }
     }
 
-    fn has_text(&self, path: &str, text: &str) -> bool {
-        let content = Tree::new(self.root)
-            .read(Path::new(path), TEXT_BYTES_MAX)
-            .unwrap_or_default();
-        let lines = String::from_utf8_lossy(&content).into_owned();
-        let mut lines = lines
-            .lines()
-            .filter(|line| !line.trim_start().starts_with('#'));
-        lines.any(|line| line_has(line, text))
+    fn text(&self, path: &str) -> Option<String> {
+        let content = Tree::new(self.root).read(Path::new(path), TEXT_BYTES_MAX);
+        Some(String::from_utf8_lossy(&content.ok()?).into_owned())
+    }
+
+    fn unit_words(&self, unit: &str, section: &str, key: &str) -> Vec<String> {
+        let found = self.set.find(unit);
+        found.map_or_else(Vec::new, |unit| unit.settings.words(section, key))
+    }
+
+    fn unit_mounts(&self) -> Vec<(String, String)> {
+        let is_mount = |unit: &&Unit| matches!(name::sort(&unit.name), "mount" | "automount");
+        let is_on = |unit: &&Unit| unit.state.is_enabled() || self.graph.is_reached(&unit.own_name);
+        let mounts = self.set.iter().filter(is_mount).filter(is_on);
+        mounts
+            .filter_map(|unit| {
+                let sort = unit.settings.last("Mount", "Type")?.to_owned();
+                let options = unit.settings.last("Mount", "Options").unwrap_or_default();
+                Some((sort, options.to_owned()))
+            })
+            .collect()
     }
 
     fn is_shape(&self, name: &str) -> bool {

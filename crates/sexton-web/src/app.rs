@@ -1,7 +1,8 @@
 //! Leads a request to what answers it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use sexton_store::StoreError;
 
@@ -33,18 +34,36 @@ pub(crate) struct App {
 struct Sources {
     open: Vec<Arc<Source>>,
     n_dropped: u64,
+    /// What the server was started with, where that is opened when it is asked for, and when
+    /// it last was.
+    main: Option<Main>,
+}
+
+struct Main {
+    bundle: PathBuf,
+    name: String,
+    is_open: bool,
+    asked: Instant,
 }
 
 impl App {
     pub(crate) fn new(options: Options, bundle: &Path, name: &str) -> Result<Self, StoreError> {
-        let main = Source::open(MAIN, name, bundle, None, Vec::new(), true)?;
+        let mut sources = Sources::default();
+        match options.is_lazy {
+            false => sources.open.push(open_main(bundle, name)?),
+            true => {
+                sources.main = Some(Main {
+                    bundle: bundle.to_owned(),
+                    name: name.to_owned(),
+                    is_open: false,
+                    asked: Instant::now(),
+                });
+            }
+        }
         Ok(Self {
             guard: Guard::new(options.token.clone()),
             options,
-            sources: RwLock::new(Sources {
-                open: vec![main],
-                n_dropped: 0,
-            }),
+            sources: RwLock::new(sources),
             workshop: Workshop::default(),
             cache: Cache::default(),
         })
@@ -52,8 +71,38 @@ impl App {
 
     /// All sources, in the order in which they were opened.
     pub(crate) fn sources(&self) -> Vec<Arc<Source>> {
+        self.wake();
         let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
         sources.open.clone()
+    }
+
+    /// Opens what is opened when it is asked for. One that cannot be opened is tried again by
+    /// the next question.
+    fn wake(&self) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(main) = &mut sources.main else {
+            return;
+        };
+        main.asked = Instant::now();
+        if !main.is_open
+            && let Ok(source) = open_main(&main.bundle, &main.name)
+        {
+            main.is_open = true;
+            sources.open.insert(0, source);
+        }
+    }
+
+    /// Closes what is opened when it is asked for, and was not for so long.
+    pub(crate) fn rest(&self, idle: Duration) {
+        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(main) = &mut sources.main else {
+            return;
+        };
+        if main.is_open && main.asked.elapsed() >= idle {
+            main.is_open = false;
+            sources.open.retain(|source| source.id != MAIN);
+            self.cache.forget(&format!("{MAIN}/"));
+        }
     }
 
     /// The source of this id.
@@ -90,6 +139,12 @@ impl App {
         request: &Arc<Request>,
         body: &mut Body,
     ) -> Result<Response, Problem> {
+        let more = self.options.more.as_ref();
+        if let Some(plain) = more.and_then(|more| more(&request.path)) {
+            allow(request, "GET, HEAD")?;
+            let text = Payload::Shared(plain.text.into_bytes().into());
+            return Ok(Response::new(plain.status, plain.kind, text));
+        }
         let path: Vec<&str> = request.path.trim_start_matches('/').split('/').collect();
         match path[..] {
             ["api", "v1", "sources"] if request.method == "POST" => {
@@ -124,6 +179,10 @@ impl App {
             }
         }
     }
+}
+
+fn open_main(bundle: &Path, name: &str) -> Result<Arc<Source>, StoreError> {
+    Source::open(MAIN, name, bundle, None, Vec::new(), true)
 }
 
 fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {

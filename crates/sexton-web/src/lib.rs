@@ -23,6 +23,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sexton_report::diagnosis::Judged;
 
@@ -44,6 +45,21 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
+/// Answers addresses that are not of the page or its interface, such as `/metrics`; `None`
+/// where it has no such thing.
+pub type More = Box<dyn Fn(&str) -> Option<Plain> + Send + Sync>;
+
+/// A short answer in plain text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plain {
+    /// The status of HTTP.
+    pub status: u16,
+    /// What it is: `text/plain`.
+    pub kind: &'static str,
+    /// The text.
+    pub text: String,
+}
+
 /// What a server is to do.
 pub struct Options {
     /// Where to listen; port 0 takes any.
@@ -58,6 +74,11 @@ pub struct Options {
     pub judge: Judge,
     /// Reads profiles of others.
     pub import: Import,
+    /// Whether the recording is opened only when it is first asked for. An agent serves its
+    /// ring all the time and is looked at now and then.
+    pub is_lazy: bool,
+    /// Answers other addresses.
+    pub more: Option<More>,
 }
 
 /// Why a server did not start.
@@ -93,7 +114,30 @@ impl Stopper {
     }
 }
 
+/// Closes a recording that is not used, from another thread.
+#[derive(Clone)]
+pub struct Rester(Arc<App>);
+
+impl Rester {
+    /// Closes a recording that is opened when it is asked for, if it was not asked for in
+    /// this time.
+    pub fn rest(&self, idle: Duration) {
+        self.0.rest(idle);
+    }
+}
+
+impl std::fmt::Debug for Rester {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rester").finish_non_exhaustive()
+    }
+}
+
 impl Server {
+    /// What closes its recording while it is not used.
+    pub fn rester(&self) -> Rester {
+        Rester(Arc::clone(&self.app))
+    }
+
     /// Opens a bundle, which may be one that is being written, and listens.
     pub fn start(options: Options, bundle: &Path, name: &str) -> Result<Self, ServeError> {
         let listen = options.listen;

@@ -17,6 +17,11 @@ const RATIO_MAX: f64 = 0.5;
 const IMAGE_SECONDS_MAX: f64 = 2.0;
 const IMAGE_KIB_MAX: u64 = 64 << 10;
 
+/// A hostile root: so many units, each of which cannot start.
+const N_BROKEN: usize = 200_000;
+const BROKEN_SECONDS_MAX: f64 = 10.0;
+const BROKEN_KIB_MAX: u64 = 128 << 10;
+
 /// One run.
 struct Run {
     seconds: f64,
@@ -46,7 +51,20 @@ fn main() {
     let image = place.path().join("image");
     make_image(&root, &image);
     let of_image: Vec<Run> = (0..N_ROUNDS).map(|_| audit(&image)).collect();
+    let broken = place.path().join("broken");
+    make_broken(&broken);
+    let of_broken = [audit(&broken)];
     show(&ours, &theirs, &of_image);
+    println!(
+        "\nA root with {N_BROKEN} units that cannot start: {:.2} s (limit {BROKEN_SECONDS_MAX} s), {:.1} MiB (limit {} MiB).",
+        best(&of_broken),
+        peak(&of_broken) as f64 / 1024.0,
+        BROKEN_KIB_MAX >> 10
+    );
+    assert!(
+        best(&of_broken) <= BROKEN_SECONDS_MAX && peak(&of_broken) <= BROKEN_KIB_MAX,
+        "a root with {N_BROKEN} units that cannot start takes too much"
+    );
     let ratio = best(&ours) / best(&theirs);
     assert!(
         ratio <= RATIO_MAX,
@@ -99,6 +117,22 @@ fn show(ours: &[Run], theirs: &[Run], of_image: &[Run]) {
             best(runs),
             cpu(runs)
         );
+    }
+}
+
+fn make_broken(root: &Path) {
+    let units = root.join("usr/lib/systemd/system");
+    let wants = root.join("etc/systemd/system/multi-user.target.wants");
+    std::fs::create_dir_all(&units).expect("made");
+    std::fs::create_dir_all(&wants).expect("made");
+    std::fs::write(units.join("multi-user.target"), "[Unit]\n").expect("written");
+    std::os::unix::fs::symlink("multi-user.target", units.join("default.target")).expect("linked");
+    for n in 0..N_BROKEN {
+        let name = format!("u{n}.service");
+        let text = format!("[Unit]\nRequires=gone{n}.service\n[Service]\nExecStart=/gone{n}\n");
+        std::fs::write(units.join(&name), text).expect("written");
+        let target = Path::new("/usr/lib/systemd/system").join(&name);
+        std::os::unix::fs::symlink(target, wants.join(&name)).expect("linked");
     }
 }
 

@@ -1,12 +1,13 @@
 //! The command line. Man pages and completions are made from these definitions.
 
+pub mod agent;
 pub mod btf;
 pub mod bundle;
 pub mod fix;
 pub mod profile;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -16,9 +17,15 @@ use btf::BtfArgs;
 use bundle::BundleCommand;
 use fix::FixArgs;
 
+mod check;
+mod drill;
 mod image;
+mod signatures;
 
+pub use check::*;
+pub use drill::*;
 pub use image::*;
+pub use signatures::SignatureArgs;
 
 /// Finds what is slowly killing a Linux node, proves the chain from cause to
 /// symptom, and buries it.
@@ -37,13 +44,12 @@ Exit codes: 0 nothing found, 1 findings, 2 wrong use or internal failure,
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch the node, judge it, and say what is wrong, what caused it and what to type
+    /// Find what is wrong with the node, its root cause, and what to type
     ///
-    /// Runs every sensor for a while, judges what they saw and what the node remembers
-    /// (kernel log, times of units, dying cgroups), and prints the verdict, the chain from
-    /// cause to symptom, what to do, and the evidence for and against. It changes nothing.
-    /// Exits with 0 when the node is healthy, with 1 when something is wrong, and with 3
-    /// when too little was seen to judge.
+    /// Runs every sensor for 30 seconds, reads what the node remembers (kernel log, unit
+    /// state, dying cgroups), and prints the verdict in one screen: root cause, causal chain,
+    /// what to type. --full adds the evidence. It changes nothing. Exits with 0 when the node
+    /// is healthy, with 1 when there are findings, and with 3 when there is too little data.
     Diagnose(DiagnoseArgs),
     /// A gate for image pipelines, cron and node-problem-detector: a few counts, at once
     ///
@@ -118,6 +124,25 @@ pub enum Command {
     ///
     /// Exits with 0 when every sensor sees all it can, with 3 when one does not.
     Doctor(DoctorArgs),
+    /// Run on a node all the time: record, judge, keep incidents, serve page and metrics
+    ///
+    /// Records every sensor into a ring that is bounded in size and age, judges the node every
+    /// 30 seconds, logs what opens and what is over, and keeps the minutes around a serious
+    /// finding. Serves a page and metrics on loopback. Runs in the foreground until a signal
+    /// comes; SIGHUP reloads the configuration. See docs/agent.md.
+    Agent(agent::AgentArgs),
+    /// How the agent is: verdict, open findings, sensors, budget, ring
+    ///
+    /// Exits with 0 when the node is healthy, with 1 when findings are open, with 2 when no
+    /// agent answers, and with 3 when it cannot tell.
+    Status(agent::StatusArgs),
+    /// List the incidents that the agent kept, newest first
+    ///
+    /// An incident holds what was recorded from ten minutes before a serious finding opened
+    /// until five minutes after. diagnose --from NAME and serve NAME open one.
+    Incidents(agent::IncidentsArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
     /// Write man pages or shell completions
     #[command(hide = true)]
     Generate(GenerateArgs),
@@ -185,68 +210,6 @@ impl DiagnoseFormatArgs {
     }
 }
 
-/// How checks are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum CheckFormat {
-    /// For people; the first line has at most 80 bytes
-    #[default]
-    Text,
-    /// For programs: versioned and stable
-    Json,
-    /// For build servers: one test case for each check
-    Junit,
-    /// For code scanners: SARIF 2.1.0
-    Sarif,
-    /// For monitoring plugins: one line with figures, and their exit codes
-    Nagios,
-    /// For node-problem-detector: one line of at most 80 bytes
-    Npd,
-    /// For the textfile collector of Prometheus
-    Prom,
-}
-
-/// The choice of a format for checks.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct CheckFormatArgs {
-    /// How to write the checks
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: CheckFormat,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    json: bool,
-}
-
-impl CheckFormatArgs {
-    /// The format that was asked for.
-    pub fn format(self) -> CheckFormat {
-        if self.json {
-            CheckFormat::Json
-        } else {
-            self.format
-        }
-    }
-}
-
-/// Arguments of `sexton check`.
-#[derive(Debug, Args)]
-pub struct CheckArgs {
-    /// Limits of this fleet, in TOML: `[check]` and the names of checks
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
-    /// Only these checks, separated by commas
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// What the node is for, such as kubernetes-node; told by its files if not given
-    #[arg(long, value_name = "NAME")]
-    pub shape: Option<String>,
-    /// Write to this file, all at once, instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// How to write the checks.
-    #[command(flatten)]
-    pub format: CheckFormatArgs,
-}
-
 /// Arguments of `sexton explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -257,21 +220,42 @@ pub struct ExplainArgs {
 /// Arguments of `sexton diagnose`.
 #[derive(Debug, Args)]
 pub struct DiagnoseArgs {
-    /// How long to watch; Ctrl-C judges what there is
+    /// How long to watch; Ctrl-C ends it early and prints the verdict
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
     pub time: Duration,
-    /// Judge this recording instead of the live node; needs no privileges
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["time", "output"])]
+    /// A bundle to diagnose instead of the live node, a folder or packed; needs no privileges
+    #[arg(value_name = "BUNDLE", conflicts_with_all = ["time", "output"])]
+    pub bundle: Option<PathBuf>,
+    /// The same as BUNDLE
+    #[arg(long, value_name = "BUNDLE", conflicts_with_all = ["bundle", "time", "output"])]
     pub from: Option<PathBuf>,
-    /// Keep what was seen in this folder, to be judged again or handed on
+    /// Answer from the agent's ring: what was found in the last 12h
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration, conflicts_with_all = ["time", "bundle", "from", "output", "ask_numa_stat"])]
+    pub last: Option<Duration>,
+    /// Answer from the agent's ring: what was found around '03:12' or '2026-11-18 03:12' (UTC)
+    #[arg(long, value_name = "WHEN", conflicts_with_all = ["time", "bundle", "from", "output", "last", "ask_numa_stat"])]
+    pub at: Option<String>,
+    /// The agent, for --last and --at.
+    #[command(flatten)]
+    pub agent: agent::WhichAgent,
+    /// Keep the recording as a bundle in this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
-    /// Thresholds of this fleet, in TOML: `[rules.MCG001]` and its names
+    /// Show everything: evidence, what was ruled out, forecast, each blind spot
+    #[arg(long)]
+    pub full: bool,
+    /// Do not use a pager
+    #[arg(long)]
+    pub no_pager: bool,
+    /// Policy file (TOML) with thresholds: `[rules.MCG001]`
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Also take the time of one read of memory.numa_stat. Danger: before Linux 5.8 with
-    /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
-    #[arg(long, conflicts_with = "from")]
+    /// Signatures of your own.
+    #[command(flatten)]
+    pub signatures: SignatureArgs,
+    /// Also time one read of memory.numa_stat. Danger: before Linux 5.8 with cgroup v1 it
+    /// walks every dying cgroup and occupies a core for a second or more
+    #[arg(long, conflicts_with_all = ["bundle", "from"])]
     pub ask_numa_stat: bool,
     /// Where to find types of the kernel.
     #[command(flatten)]
@@ -279,6 +263,13 @@ pub struct DiagnoseArgs {
     /// How to write the judgement.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
+}
+
+impl DiagnoseArgs {
+    /// The bundle to diagnose; without one, the live node.
+    pub fn bundle(&self) -> Option<&Path> {
+        self.bundle.as_deref().or(self.from.as_deref())
+    }
 }
 
 /// What to list.
@@ -325,26 +316,26 @@ pub struct RecordArgs {
     /// How long to record: 30s, 12h; until a signal comes if not given
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration)]
     pub time: Option<Duration>,
-    /// The bundle is never larger; the oldest goes first
+    /// Largest size of the bundle; the oldest data is dropped first
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = quantity::bytes)]
     pub max_size: u64,
-    /// What is older goes
+    /// Drop data older than this
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = quantity::duration)]
     pub max_age: Duration,
     /// Only these sensors, separated by commas; `sexton doctor` lists them
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub sensors: Vec<String>,
-    /// Sample the stacks of every core so many times a second
+    /// Stack samples per second and core
     #[arg(long, value_name = "N", default_value_t = sexton_sensors::stacks::DEFAULT_RATE_HZ, value_parser = hz)]
     pub hz: u32,
     /// Sample no stacks
     #[arg(long, conflicts_with = "hz")]
     pub no_stacks: bool,
-    /// Poll a sensor on another beat: cores=50ms
+    /// Poll a sensor at another interval: cores=50ms
     #[arg(long, value_name = "NAME=TIME", value_parser = beat)]
     pub every: Vec<(String, Duration)>,
-    /// Also take the time of one read of memory.numa_stat. Danger: before Linux 5.8 with
-    /// cgroup v1 it walks every dying cgroup and holds its core, for a second and more
+    /// Also time one read of memory.numa_stat. Danger: before Linux 5.8 with cgroup v1 it
+    /// walks every dying cgroup and occupies a core for a second or more
     #[arg(long)]
     pub ask_numa_stat: bool,
     /// Where to find types of the kernel.
@@ -372,19 +363,22 @@ fn beat(text: &str) -> Result<(String, Duration), String> {
 pub struct ServeArgs {
     /// The recording to show, a folder or packed; it may be one that still grows
     pub bundle: Option<PathBuf>,
-    /// Where to listen; off loopback a token is needed, and made up if none is given
+    /// Address to listen on; other than loopback needs a token, generated if not given
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8642")]
     pub listen: SocketAddr,
-    /// What a client must know; SEXTON_TOKEN does not show up in lists of processes
+    /// Access token for clients; SEXTON_TOKEN keeps it out of process lists
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
     /// Thresholds of this fleet, in TOML, for the recording and for dropped files
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// Signatures of your own.
+    #[command(flatten)]
+    pub signatures: SignatureArgs,
     /// The largest file that may be dropped on the page
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantity::bytes)]
     pub max_upload: u64,
-    /// Without BUNDLE: the recording is never larger; the oldest goes first
+    /// Without BUNDLE: largest size of the recording; the oldest data is dropped first
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = quantity::bytes, conflicts_with = "bundle")]
     pub max_size: u64,
 }
@@ -392,49 +386,12 @@ pub struct ServeArgs {
 /// Arguments of `sexton watch`.
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// Look through this recording, a folder or packed, instead of the live node
-    #[arg(long, value_name = "BUNDLE")]
+    /// A bundle to step through instead of the live node, a folder or packed
+    #[arg(value_name = "BUNDLE")]
+    pub bundle: Option<PathBuf>,
+    /// The same as BUNDLE
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "bundle")]
     pub from: Option<PathBuf>,
-}
-
-/// Arguments of `sexton drill`.
-#[derive(Debug, Args)]
-pub struct DrillArgs {
-    /// Do not ask; the plan is shown all the same
-    #[arg(long)]
-    pub yes: bool,
-    /// Run `sexton diagnose` at the same time, and print its verdict
-    #[arg(long)]
-    pub diagnose: bool,
-    /// Dying memory cgroups to make
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub dying: u32,
-    /// How long it lasts, at most 10 minutes
-    #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = drill_time)]
-    pub time: Duration,
-    /// Keep what was seen in this folder
-    #[arg(short, long, value_name = "FOLDER", requires = "diagnose")]
-    pub output: Option<PathBuf>,
-    /// How to write the judgement.
-    #[command(flatten)]
-    pub format: DiagnoseFormatArgs,
-}
-
-/// Long enough to see something, short enough to bear.
-fn drill_time(text: &str) -> Result<Duration, String> {
-    let time = quantity::duration(text)?;
-    let bearable = Duration::from_secs(10)..=Duration::from_secs(600);
-    match bearable.contains(&time) {
-        true => Ok(time),
-        false => Err("a drill lasts from 10s to 10m".into()),
-    }
-}
-
-/// Arguments of a part of a drill.
-#[derive(Debug, Args)]
-pub struct DrillPartArgs {
-    /// What the drill tells it
-    pub words: Vec<String>,
 }
 
 /// Arguments of `sexton doctor`.
@@ -446,6 +403,14 @@ pub struct DoctorArgs {
     /// How to write the result.
     #[command(flatten)]
     pub format: FormatArgs,
+}
+
+/// Arguments of `sexton completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell, such as bash
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// What to generate.

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod agent;
 pub mod bundle;
 pub mod check;
 pub mod diagnose;
@@ -8,9 +9,12 @@ pub mod drill;
 pub mod explain;
 pub mod fix;
 pub mod generate;
+pub mod history;
 pub mod image;
+pub mod incidents;
 pub mod profile;
 pub mod record;
 pub mod serve;
+pub mod status;
 pub mod watch;
 pub mod zombies;

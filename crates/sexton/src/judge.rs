@@ -14,15 +14,19 @@ use sexton_store::Bundle;
 pub fn bundle(folder: &Path, policy: &Policy) -> Result<Judged> {
     let bundle = Bundle::open(folder)?;
     let records = bundle.load_to_judge();
-    let node = Node {
+    Ok(Judged {
+        node: node_of(&bundle).described_by(&records),
+        clock: WallClock::of(&records),
+        diagnosis: sexton_analysis::judge(&records, policy),
+    })
+}
+
+/// Which node a bundle is about.
+pub fn node_of(bundle: &Bundle) -> Node {
+    Node {
         name: escape(bundle.node().name.as_bytes()),
         kernel: escape(bundle.node().kernel.as_bytes()),
         boot_id: escape(bundle.node().boot_id.as_bytes()),
         ..Node::default()
-    };
-    Ok(Judged {
-        node: node.described_by(&records),
-        clock: WallClock::of(&records),
-        diagnosis: sexton_analysis::judge(&records, policy),
-    })
+    }
 }

@@ -11,6 +11,7 @@ mod judge;
 mod policy;
 mod quantity;
 mod signals;
+mod signatures;
 mod terminal;
 
 use std::process::ExitCode;
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Drill(args) => commands::drill::run(&args),
         Command::DrillPart(args) => commands::drill::run_part(&args),
+        Command::Agent(args) => commands::agent::run(&args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Incidents(args) => commands::incidents::run(&args),
+        Command::Completions(args) => commands::generate::completions_of(args.shell),
         Command::Generate(args) => commands::generate::run(&args),
     };
     match outcome {

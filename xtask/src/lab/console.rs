@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::guest::{Clock, Disks, Guests};
-use super::place::Place;
+use super::place::{On, Place};
 use crate::guest::Cell;
 use crate::{command, rootfs, setup};
 
@@ -75,9 +75,9 @@ pub(super) fn up(place: &Place) -> Result<ExitCode> {
 }
 
 fn cell(place: &Place) -> Result<&'static Cell> {
-    match place {
-        Place::Guest(cell) => Ok(cell),
-        Place::Here => bail!("this machine has a shell already: name a guest by --kernel"),
+    match place.on {
+        On::Guest(cell) => Ok(cell),
+        On::Here => bail!("this machine has a shell already: name a guest by --kernel"),
     }
 }
 

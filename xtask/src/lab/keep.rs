@@ -15,7 +15,7 @@ use sexton_lab::outcome::Outcome;
 use sexton_lab::scenario::Scenario;
 use sexton_lab::script::OUT;
 
-use super::place::Place;
+use super::place::{On, Place};
 use super::play::{self, Stage};
 use crate::{command, workspace};
 
@@ -23,7 +23,7 @@ use crate::{command, workspace};
 const MAX_BYTES: u64 = 300_000;
 
 pub(super) fn keep(scenario: &Scenario, place: &Place) -> Result<ExitCode> {
-    let Place::Guest(_) = place else {
+    let On::Guest(_) = place.on else {
         bail!("only a run in a guest is kept: name one by --kernel");
     };
     let out = Stage::folder(scenario, place).join(OUT);
@@ -164,6 +164,6 @@ mod tests {
     fn nothing_of_this_machine_is_kept() {
         let folder = workspace::root().join("lab/scenarios/timer.toml");
         let scenario = Scenario::read(&folder).expect("a scenario");
-        assert!(keep(&scenario, &Place::Here).is_err());
+        assert!(keep(&scenario, &Place::HERE).is_err());
     }
 }

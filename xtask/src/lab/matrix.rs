@@ -25,6 +25,9 @@ pub(crate) struct Choice {
     /// Only the machines with this kernel, `here` for this one; may be repeated
     #[arg(long)]
     kernel: Vec<String>,
+    /// Only the machines where the bpf() system call is refused to sexton
+    #[arg(long)]
+    no_bpf: bool,
     /// Only these scenarios; may be repeated
     #[arg(long)]
     scenario: Vec<String>,
@@ -54,8 +57,10 @@ pub(super) fn matrix(choice: &Choice) -> Result<ExitCode> {
         anyhow::bail!("no machine has kernel {kernel}; `cargo xtask lab list` lists them");
     }
     if !choice.write_only {
-        let is_wanted =
-            |place: &&Place| kernels.is_empty() || kernels.iter().any(|k| k == place.kernel());
+        let is_wanted = |place: &&Place| {
+            let is_asked = kernels.is_empty() || kernels.iter().any(|k| k == place.kernel());
+            is_asked && (place.refuses_bpf || !choice.no_bpf)
+        };
         let places = places.iter().filter(is_wanted).filter(is_shown);
         let scenarios = scenarios
             .iter()
@@ -88,7 +93,7 @@ fn play(places: &[&Place], scenarios: &[&Scenario], choice: &Choice) -> Result<(
     let (here, guests): (Vec<Part<'_>>, Vec<Part<'_>>) = all
         .filter(is_missing)
         .filter(is_new)
-        .partition(|(_, place)| matches!(place, Place::Here));
+        .partition(|(_, place)| place.is_here());
     for (scenario, place) in here {
         stage.play(scenario, place)?.show();
     }

@@ -21,6 +21,9 @@ freed what it should, left the node as the file says, and touched no unit but th
 none at all on a healthy node; and, where the file asks for it, a second judgement did not find it
 again, and `fix --undo` restored the node. The figure is the time from the start of `sexton diagnose` to its
 answer, by the machine's own clock, of which 12 s are the watch here and 30 s in guests (40 s for `cron`; 20 s for `exits-well` here).
+On machines \"without BPF\" the kernel refuses `bpf()` to sexton, as old kernels and strict set-ups do.
+What a scenario may lack there its file says; in namespaces without BPF dying cgroups cannot be counted, so
+that no pile is asked for in the chain, and `fix` is asked only to stop the source.
 What is different in an
 emulated guest is told in [lab.md](lab.md). A cell with ° was played before the file of its scenario
 was last changed, and held to what that asked then.
@@ -102,12 +105,13 @@ fn cell(card: &Card) -> String {
 /// Which kernels these were, and when.
 fn machines(places: &[String], cards: &[Card], before: &Before) -> String {
     let mut text = "| machine | kernel | played |\n| --- | --- | --- |\n".to_owned();
-    for (i, place) in places.iter().enumerate() {
+    let namespaces = places.first().map_or("", String::as_str);
+    for place in places {
         let here = cards.iter().filter(|card| card.place == *place);
         let release = here.clone().find(|card| !card.release.is_empty());
-        let how = match i {
-            0 => "systemd in namespaces",
-            _ => "Debian guest, emulated, 2 cores, 2 GiB",
+        let how = match place.starts_with(namespaces) {
+            true => "systemd in namespaces",
+            false => "Debian guest, emulated, 2 cores, 2 GiB",
         };
         let (release, day) = match (release, here.map(|card| card.at).max()) {
             (Some(card), Some(at)) => (card.release.as_str(), day(at)),

@@ -15,7 +15,7 @@ use sexton_lab::systemd::Systemd;
 use super::card::Card;
 use super::guest::Guests;
 use super::kubernetes;
-use super::place::Place;
+use super::place::{On, Place};
 use crate::{command, rootfs, workspace};
 
 /// Nothing takes longer here; a hang is no reason to wait.
@@ -60,9 +60,9 @@ impl Stage {
     /// Has all that a machine is made of, and all that is played with there.
     pub(super) fn prepare(&self, scenario: &Scenario, place: &Place) -> Result<()> {
         self.programs(scenario)?;
-        match place {
-            Place::Here => Ok(()),
-            Place::Guest(cell) => self.guests.prepare(cell),
+        match place.on {
+            On::Here => Ok(()),
+            On::Guest(cell) => self.guests.prepare(cell),
         }
     }
 
@@ -98,9 +98,9 @@ impl Stage {
         };
         tell("booting");
         let job = script(scenario, place.pace(scenario));
-        let done = match place {
-            Place::Here => self.play_here(&programs, &job, &folder, &mut tell),
-            Place::Guest(cell) => self.guests.play(cell, &programs, &job, &folder, &mut tell),
+        let done = match place.on {
+            On::Here => self.play_here(&programs, &job, &folder, &mut tell),
+            On::Guest(cell) => self.guests.play(cell, &programs, &job, &folder, &mut tell),
         };
         tell("judged");
         let mut card = self.card(scenario, place, done);

@@ -44,12 +44,12 @@ pub(crate) fn test() -> Tally {
 
 /// Plays it, and once more if it was not good.
 fn play(stage: &Stage, scenario: &Scenario) -> Result<Tally> {
-    let first = count(&stage.play(scenario, &Place::Here)?);
+    let first = count(&stage.play(scenario, &Place::HERE)?);
     if first.failed == 0 {
         return Ok(first);
     }
     println!("lab {}: once more", scenario.name);
-    let mut again = count(&stage.play(scenario, &Place::Here)?);
+    let mut again = count(&stage.play(scenario, &Place::HERE)?);
     if again.failed == 0 {
         again.unsteady = first.failures;
     }

@@ -1,6 +1,6 @@
 //! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
-//! what decodes pprof files, checks JSON against a schema, reads YAML and kickstart files,
-//! and asks a server all sorts of things that its OpenAPI document allows or forbids.
+//! what decodes pprof files, checks JSON against a schema, reads YAML, HCL and kickstart files,
+//! runs Ansible, and asks a server all sorts of things that its OpenAPI document allows or forbids.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,19 +10,20 @@ use anyhow::{Result, ensure};
 use crate::{command, workspace};
 
 const PACKAGES: &[&str] = &[
+    "ansible-core",
     "duckdb",
     "jsonschema",
     "pandas",
     "protobuf",
     "pyarrow",
     "pykickstart",
+    "python-hcl2",
     "pyyaml",
     "schemathesis",
 ];
 
 /// What these packages are called when they are used.
-const MODULES: &str =
-    "duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, schemathesis, yaml";
+const MODULES: &str = "ansible, duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, hcl2, schemathesis, yaml";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.

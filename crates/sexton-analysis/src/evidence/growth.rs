@@ -107,6 +107,39 @@ fn watched_seconds(origin: &Origin<'_>) -> f64 {
     origin.at.since(first).as_secs_f64()
 }
 
+/// A pile that grew by so many before, and by none for the time that five of them take, has
+/// stopped.
+const MISSED: f64 = 5.0;
+
+/// Creations are told up to this late.
+const LATE: f64 = 2.0;
+
+/// How fast a pile grows, if it still does: by its last counts, and by the creations since.
+pub(crate) fn goes_on(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> Option<Trend> {
+    let trend = course.trend()?;
+    let limit = MISSED / trend.per_second.max(f64::MIN_POSITIVE);
+    let creations = case.creations().creations.iter();
+    let own = creations.filter(|creation| creation.pattern == origin.pattern);
+    let last = own.map(|creation| creation.at).max();
+    let unmade = last.map(|at| case.now().since(at).as_secs_f64());
+    if unmade.is_some_and(|seconds| seconds > limit + LATE) {
+        return None;
+    }
+    let mut rises = origin
+        .points
+        .windows(2)
+        .filter(|pair| pair[1].1 > pair[0].1);
+    let idle = match course {
+        Course::Grows(_) => {
+            let last_rise = rises.next_back().map(|pair| pair[1].0);
+            last_rise.map(|at| origin.at.since(at).as_secs_f64())
+        }
+        // Ages are whole seconds.
+        _ => origin.ages.first().map(|age| (*age as f64 - 1.0).max(0.0)),
+    };
+    (idle? <= limit).then_some(trend)
+}
+
 /// Since when there are some, as far as ages tell.
 pub(crate) fn since(origin: &Origin<'_>) -> Option<Moment> {
     let age = Duration::from_secs(origin.oldest_seconds?);
@@ -136,7 +169,7 @@ pub(crate) static FLOOR: Threshold = Threshold {
     default: 1_000.0,
     range: (1.0, 1e9),
     unit: Measure::Count,
-    why: "so many dying cgroups of one kind are a pile, growing or not; the gate that the founding \
+    why: "this number of dying cgroups of one kind is a pile, growing or not; the gate that the founding \
           incident's engineers put into their pipeline",
 };
 

@@ -75,7 +75,7 @@ impl<'a> Line<'a> {
             true => ("klog: kernel", line.to_owned()),
             false => (
                 "klog: written by a program",
-                format!("{line} (written by a program, not by the kernel: weak by itself)"),
+                format!("{line} (written by a program, not by the kernel)"),
             ),
         };
         Evidence::speaks_for(source, text).at(self.at())

@@ -5,13 +5,14 @@
 //! parent directory that has memory of dead children, cgroups that were removed under our eyes
 //! and never released, and a count that grows as containers end or a unit starts.
 
-use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_ORIGIN, MEMCG_READS, MemcgReads};
+use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_READS, MemcgReads};
 use sexton_model::finding::{Confidence, Evidence};
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::evidence::creations::Creations;
+use crate::evidence::origins::Origin;
 use crate::evidence::read_cost::SLOW_TIMES;
 use crate::words::figures::{count, time_ns};
 
@@ -45,8 +46,13 @@ impl<'a> Nameless<'a> {
     /// `None` when a census names them, or none could be counted.
     pub(crate) fn of(case: &Case<'a>) -> Option<Self> {
         let points: Vec<_> = case.samples(&MEMCG_DYING, &Subject::node()).collect();
-        let is_named = !case.of(&MEMCG_ORIGIN).is_empty();
+        let is_named = case.origins().iter().any(|one| one.parent().is_none());
         let (_, dying) = *points.last().filter(|_| !is_named)?;
+        if let Some(origin) = case.origins().first() {
+            let parent = Some(origin).filter(|origin| origin.dying as f64 >= 0.5 * dying);
+            let parent = parent.and_then(seen_parent);
+            return Some(Self { points, parent });
+        }
         let reads = case.events(&MEMCG_READS).rev();
         let parents: Vec<Parent<'a>> = reads
             .filter_map(|event| parent(case, event.says, dying))
@@ -102,10 +108,31 @@ impl<'a> Nameless<'a> {
     /// Whether a path may be that of one of them: it lies below the parent, if that is known.
     fn may_hold(&self, path: &str) -> bool {
         self.parent.as_ref().is_none_or(|parent| {
-            let below = path.strip_prefix(parent.path);
+            let below = path.strip_prefix(parent.path.trim_end_matches('/'));
             below.is_some_and(|below| below.starts_with('/'))
         })
     }
+}
+
+/// The parent that a census without names tells.
+fn seen_parent<'a>(origin: &Origin<'a>) -> Option<Parent<'a>> {
+    let path = origin.parent()?;
+    let (source, text) = match origin.pages {
+        Some(pages) => {
+            let n = count(pages.iter().sum());
+            let text = format!("{n} pages of removed cgroups are charged to {path}");
+            ("memcg: page owners", text)
+        }
+        None => {
+            let text = format!("the kernel counts {} below {path}", count(origin.dying));
+            ("memcg: cgroup.stat", text)
+        }
+    };
+    Some(Parent {
+        path,
+        confidence: Confidence::CERTAIN,
+        evidence: Evidence::speaks_for(source, text),
+    })
 }
 
 /// The parent that timed reads were taken at, if most of the dying ones lie below it.
@@ -153,6 +180,7 @@ mod tests {
     use sexton_model::diagnosis::Diagnosis;
     use sexton_model::fact::memcg;
     use sexton_model::record::Sink;
+    use sexton_model::subject::SubjectKind;
 
     use crate::testing::{Churn, Watch, at, creations, lives};
 
@@ -230,6 +258,89 @@ mod tests {
         // Containers are made there, and it is not known to grow by them.
         let place = with_containers(counted(30_000.0, 0.0, docker())).diagnose();
         check(&place, &cause, "MCG001:/docker", Some(50));
+    }
+
+    /// The first census looks for owners of pages, and finds one parent; later ones only count.
+    fn owned(watch: Watch, dying: u64) -> Watch {
+        owned_by("/docker", watch, dying)
+    }
+
+    fn owned_by(parent: &str, mut watch: Watch, dying: u64) -> Watch {
+        let mut out = Sink::new("memcg", at(1001));
+        let gone = format!("{parent}/<gone>");
+        let says = memcg::MemcgOrigin {
+            pattern: Some(gone.clone()),
+            example: Some(gone.clone()),
+            dying: Some(dying),
+            file: Some(dying),
+            ..memcg::MemcgOrigin::default()
+        };
+        let subject = Subject::new(SubjectKind::Cgroup, gone);
+        out.event(at(1001), &subject, &memcg::MEMCG_ORIGIN, says);
+        watch.add(out);
+        watch
+    }
+
+    #[test]
+    fn counts_after_page_owners_were_looked_for_do_not_end_a_pile() {
+        let stands = owned(counted(30_000.0, 0.0, nowhere()), 30_000).diagnose();
+        let ids: Vec<String> = stands.findings.iter().map(|f| f.id().to_string()).collect();
+        assert!(ids.contains(&"MCG001:/docker/<gone>".to_owned()), "{ids:?}");
+        // Few, and more in each count.
+        let grows = owned(counted(40.0, 4.0, nowhere()), 40).diagnose();
+        let found = grows.findings.iter().find(|found| found.code == "MCG001");
+        let found = found.expect("a pile");
+        assert_eq!(found.subject.name.as_ref() as &str, "/docker/<gone>");
+        assert_eq!(found.title, "52 dying memory cgroups, +1,200/h");
+        // None is left.
+        let over = owned(counted(40.0, -40.0 / 3.0, nowhere()), 40).diagnose();
+        assert!(over.findings.is_empty(), "{:?}", over.findings);
+    }
+
+    /// Each of two parents may have nearly all of them, or one.
+    #[test]
+    fn a_pile_of_several_parents_is_found_as_one() {
+        let both = owned(counted(60_000.0, 4.0, nowhere()), 1);
+        let both = with_containers(owned_by("/system.slice", both, 1)).diagnose();
+        let cause = format!("CTR001:{IMAGE}");
+        check(&both, &cause, "MCG001:node", Some(75));
+    }
+
+    #[test]
+    fn a_pile_below_the_parent_that_owns_the_pages_is_joined_to_its_containers() {
+        let cause = format!("CTR001:{IMAGE}");
+        let effect = "MCG001:/docker/<gone>";
+        let grows = owned(counted(30_000.0, 4.0, nowhere()), 30_000);
+        check(&with_containers(grows).diagnose(), &cause, effect, Some(85));
+        let stands = owned(counted(30_000.0, 0.0, nowhere()), 30_000);
+        check(
+            &with_containers(stands).diagnose(),
+            &cause,
+            effect,
+            Some(50),
+        );
+    }
+
+    #[test]
+    fn births_below_the_parent_that_owns_the_pages_lead_to_their_maker() {
+        let churn = |path: &'static str| {
+            move |i: u64| Churn {
+                path: format!("{path}/job-{i}"),
+                creator: ("jobber", 77),
+                ancestry: "systemd[1]",
+                unit: Some("jobber.service"),
+                is_released: false,
+            }
+        };
+        let judge = |path| {
+            let mut watch = owned(counted(30_000.0, 8.0, nowhere()), 30_000);
+            watch.add(creations(1003, (0..36).map(churn(path))));
+            watch.diagnose()
+        };
+        let (cause, effect) = ("UNIT002:jobber.service", "MCG001:/docker/<gone>");
+        check(&judge("/docker"), cause, effect, Some(90));
+        // They are held too, but no page of the pile is theirs.
+        check(&judge("/elsewhere"), cause, effect, None);
     }
 
     #[test]

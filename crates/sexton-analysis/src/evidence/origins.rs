@@ -1,5 +1,7 @@
 //! What the censuses say of cgroups that are alike.
 
+use std::collections::HashSet;
+
 use sexton_model::fact::memcg::{self as fact, MemcgOrigin, Pin};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -8,6 +10,9 @@ use sexton_model::subject::Subject;
 use crate::case::Case;
 use crate::evidence::creations::pattern_of;
 use crate::words::unit_name;
+
+/// How a census without names calls what was removed: by the directory it was in.
+const GONE: &str = "/<gone>";
 
 /// Cgroups that are alike, as the last census that names them saw them.
 #[derive(Debug, Clone)]
@@ -33,28 +38,60 @@ pub(crate) struct Origin<'a> {
     pub(crate) points: Vec<(Moment, f64)>,
 }
 
+impl<'a> Origin<'a> {
+    /// The directory that they were in, where that is all that is known of them.
+    pub(crate) fn parent(&self) -> Option<&'a str> {
+        let parent = self.subject.name.strip_suffix(GONE)?;
+        Some(if parent.is_empty() { "/" } else { parent })
+    }
+}
+
 /// All of them, those with most dying first.
 pub(crate) fn all<'a>(case: &Case<'a>) -> Vec<Origin<'a>> {
     let mut origins: Vec<Origin<'a>> = Vec::new();
-    let last_census = case
-        .samples(&fact::MEMCG_DYING, &Subject::node())
-        .next_back();
+    let counts: Vec<(Moment, f64)> = case.samples(&fact::MEMCG_DYING, &Subject::node()).collect();
+    let told: HashSet<Moment> = case
+        .events(&fact::MEMCG_ORIGIN)
+        .map(|event| event.at)
+        .collect();
+    // Parents are looked for in some censuses only: the others count, and say nothing of them.
+    let tells_parents = |(at, dying): &&(Moment, f64)| *dying == 0.0 || told.contains(at);
+    let (last, last_of_parents) = (counts.last(), counts.iter().rfind(tells_parents));
     for events in case.events_by_subject(&fact::MEMCG_ORIGIN).into_values() {
         let points: Vec<(Moment, f64)> = events
             .iter()
             .map(|event| (event.at, event.says.dying.unwrap_or(0) as f64))
             .collect();
-        let Some(last) = events.last() else { continue };
-        let mut origin = origin(*last, points);
+        let Some(newest) = events.last() else {
+            continue;
+        };
+        let mut origin = origin(*newest, points);
         // One that a later census does not tell of has drained, or is too few to be told.
+        let last_census = match origin.parent() {
+            Some(_) => last_of_parents,
+            None => last,
+        };
         if let Some((at, _)) = last_census.filter(|(at, _)| *at > origin.at) {
-            origin.points.push((at, 0.0));
-            (origin.at, origin.dying, origin.leaked) = (at, 0, 0);
+            origin.points.push((*at, 0.0));
+            (origin.at, origin.dying, origin.leaked) = (*at, 0, 0);
         }
         origins.push(origin);
     }
+    count_all_below_the_only_parent(&mut origins, &counts);
     origins.sort_by(|a, b| (b.dying, b.leaked, a.subject).cmp(&(a.dying, a.leaked, b.subject)));
     origins
+}
+
+/// Where all dying ones were in one directory, each count of the node is one of them.
+fn count_all_below_the_only_parent(origins: &mut [Origin<'_>], counts: &[(Moment, f64)]) {
+    let mut held = origins.iter_mut().filter(|origin| origin.dying > 0);
+    let (Some(only), None) = (held.next(), held.next()) else {
+        return;
+    };
+    if let (Some(_), Some((at, dying))) = (only.parent(), counts.last()) {
+        only.points = counts.to_vec();
+        (only.at, only.dying) = (*at, *dying as u64);
+    }
 }
 
 fn origin<'a>(event: Event<'a, MemcgOrigin>, points: Vec<(Moment, f64)>) -> Origin<'a> {

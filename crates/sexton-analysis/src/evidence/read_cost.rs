@@ -10,7 +10,7 @@ pub(crate) static SLOW_TIMES: Threshold = Threshold {
     default: 30.0,
     range: (2.0, 1e6),
     unit: Measure::Ratio,
-    why: "a read above the dying ones is slow because of them when it takes so many times as \
+    why: "a read above the dying ones is slow because of them when it takes this many times as \
           long as that of a leaf: measured on 5.4 with 222 live cgroups 25 times without dying \
           ones, 190 at 1,000 of them; on 5.10 to 6.18 at most 2 at 65,000",
 };
@@ -32,6 +32,6 @@ pub(crate) static QUICK_TIMES: Threshold = Threshold {
     default: 5.0,
     range: (1.0, 1e6),
     unit: Measure::Ratio,
-    why: "a read that takes at most so many times a leaf's is as quick as it gets: twice the 2 \
+    why: "a read that takes at most this many times a leaf's is as quick as it gets: twice the 2 \
           that were measured at most where nothing walks, and room for a busy machine",
 };

@@ -23,7 +23,7 @@ pub(crate) static LEAST_RESTARTS: Threshold = Threshold {
     default: 2.0,
     range: (1.0, 1e6),
     unit: Measure::Count,
-    why: "so many automatic restarts in the window are a loop: one mends a crash. The founding \
+    why: "this number of automatic restarts in the window is a loop: one repairs a crash. The founding \
           unit, with Debian's RestartSec=10s, was restarted each 11 s: 2 or 3 times in half a \
           minute",
 };
@@ -34,7 +34,7 @@ pub(crate) static LEAST_HISTORY: Threshold = Threshold {
     default: 10.0,
     range: (1.0, 1e9),
     unit: Measure::Count,
-    why: "so many restarts that systemd has counted are a loop, if they also come often enough; \
+    why: "this number of restarts (NRestarts) is a loop, if they also come often enough; \
           twice what its default start limit lets pass (DefaultStartLimitBurst=5)",
 };
 

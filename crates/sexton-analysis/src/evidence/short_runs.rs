@@ -26,7 +26,7 @@ pub(crate) static LEAST_LIVES: Threshold = Threshold {
     default: 3.0,
     range: (2.0, 1e6),
     unit: Measure::Count,
-    why: "so many short lives in the watch and the ten minutes before it; the slowest loop of the \
+    why: "this number of short runs in the watch and the ten minutes before it; the slowest loop of the \
           founding incident has 24 in ten minutes",
 };
 

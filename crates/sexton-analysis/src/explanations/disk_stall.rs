@@ -32,7 +32,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     let n_hung = hung.iter().filter(|line| inside(line.at())).count();
     if n_hung > 0 {
         let text = format!(
-            "a task hung {}, most often for a disk or a mount",
+            "a task hung in D state {}, usually on a disk or a mount",
             times(n_hung)
         );
         return plays_a_part(NAME, Evidence::speaks_for("klog", text));

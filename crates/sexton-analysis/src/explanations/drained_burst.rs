@@ -27,7 +27,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         return told(NAME, Outcome::NotSeen, evidence);
     };
     let text = format!(
-        "{} were dying at the most and {} at the end, by {} counts",
+        "at most {} dying, {} at the end, from {} counts",
         count(most as u64),
         count(last as u64),
         counts.len()

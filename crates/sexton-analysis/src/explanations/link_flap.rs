@@ -38,15 +38,18 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     match met {
         Some((delay, device)) => {
             let text = format!(
-                "the link of {device} went down {} before it gave up",
+                "the link of {device} went down {} before the reset",
                 time(delay)
             );
             plays_a_part(NAME, Evidence::speaks_for("klog, nics", text))
         }
         None => {
             let text = match flaps.len() {
-                0 => "no link went down, as far as the log and the counters go back".into(),
-                n => format!("links went down {n} times, none shortly before a device gave up"),
+                0 => "no link-down event in the log or the counters".into(),
+                n => format!(
+                    "{}, none shortly before the reset",
+                    crate::words::figures::plural(n as u64, "link-down event")
+                ),
             };
             ruled_out(NAME, Evidence::against("klog, nics", text))
         }

@@ -19,7 +19,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     }
     let lines = kernel_log::lines(case, &["soft_lockup", "hard_lockup", "rcu_stall"]);
     let Some(last) = lines.last() else {
-        let text = "the kernel told of no lockup; it tells of none below 20 s";
+        let text = "no lockup in the kernel log (the detector fires after 20 s)";
         return ruled_out(NAME, Evidence::against("klog", text));
     };
     let who = last.says().comm.as_deref().unwrap_or("what ran there");
@@ -29,7 +29,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         .filter(|finding| finding.code == "CPU002")
         .any(|finding| *finding.subject.name == *who);
     let text = format!(
-        "the kernel told of a lockup of {who} {}",
+        "the kernel reported a lockup of {who} {}",
         before(case.now(), last.at())
     );
     match known {

@@ -36,7 +36,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
     let recent: usize = recent.map(|(_, n)| n).sum();
     match (recent, kills.iter().map(|(at, _)| at).max()) {
         (0, None) => {
-            let text = "nothing was killed for want of memory, as far as the log goes back";
+            let text = "no OOM kill in the kernel log";
             ruled_out(NAME, Evidence::against("klog, exits", text))
         }
         (0, Some(last)) => {
@@ -45,7 +45,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         }
         (n, Some(last)) => {
             let text = format!(
-                "the kernel killed for want of memory {}, last {}",
+                "the kernel OOM-killed {}, last {}",
                 times(n),
                 before(case.now(), *last)
             );

@@ -37,7 +37,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         return not_seen(case, NAME, "cores");
     };
     let text = format!(
-        "the hypervisor took {} of the time of core {}, the worst one",
+        "steal time was {} of core {}, the worst one",
         percent(ratio),
         core.name
     );

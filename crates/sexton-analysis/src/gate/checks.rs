@@ -1,6 +1,7 @@
 //! The checks: one limit and one function that counts, each.
 
 mod containers;
+mod cpu;
 mod memory;
 mod nics;
 mod unit_files;
@@ -27,6 +28,7 @@ pub(super) static CHECKS: &[&Counting] = &[
     &containers::YOUNG_CONTAINERS,
     &unit_files::UNWANTED_UNITS,
     &nics::NIC_RESETS,
+    &cpu::CPU_SATURATED,
 ];
 
 /// Names shown in a sentence.

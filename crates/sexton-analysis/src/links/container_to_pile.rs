@@ -22,7 +22,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         .find(|cgroup| cause.touches(cgroup));
     if let Some(cgroup) = by_cgroup {
         let text = format!(
-            "containers of {} were seen to be made at {}",
+            "containers of {} were created at {}",
             cause.subject.name, cgroup.name
         );
         evidence.push(Evidence::speaks_for("cgroups, containers: ids", text));
@@ -52,11 +52,8 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         return Meeting::Strangers;
     }
     let evidence = vec![
-        Evidence::speaks_for("memcg: path", "the dying ones are cgroups of containers"),
-        Evidence::missing(
-            "cgroups",
-            "a container of this image that was seen to be made at that path",
-        ),
+        Evidence::speaks_for("memcg: path", "the dying ones are container cgroups"),
+        Evidence::missing("cgroups", "a container of this image created at that path"),
     ];
     Meeting::Joined(Confidence::POSSIBLE, evidence)
 }
@@ -73,7 +70,7 @@ fn meet_nameless(
     let runs = runs.map_or(&[][..], Vec::as_slice);
     let ended = runs.iter().filter_map(|run| run.ended);
     let n_ended = ended.filter(|at| nameless.is_within(*at)).count();
-    let what = format!("containers of {} ended", cause.subject.name);
+    let what = format!("containers of {} exited", cause.subject.name);
     let in_step = nameless.in_step(n_ended, &what);
     let is_place = effect.subject.kind == SubjectKind::Cgroup
         && runs
@@ -87,18 +84,23 @@ fn meet_nameless(
     };
     let mut evidence: Vec<Evidence> = in_step.into_iter().collect();
     if is_place {
-        let text = format!("runtimes make containers below {}", effect.subject.name);
+        let text = format!(
+            "container runtimes create cgroups below {}",
+            effect.subject.name
+        );
         evidence.push(Evidence::speaks_for("memcg: path", text));
     }
     evidence.push(Evidence::missing(
         "memcg: census",
-        "the paths of the dying ones, which only a census that names them shows",
+        "the paths of the dying ones: this census method does not show them",
     ));
     Meeting::Joined(confidence, evidence)
 }
 
-/// Whether a container with this id would have its cgroup directly below this path.
+/// Whether a container with this id would have its cgroup directly below this path, or beside
+/// what was removed there.
 fn is_made_below(parent: &str, id: &str) -> bool {
+    let parent = parent.strip_suffix("/<gone>").unwrap_or(parent);
     let path = format!("{}/{id}", parent.trim_end_matches('/'));
     Origin::of(path.as_bytes()).container().is_some()
 }

@@ -28,13 +28,16 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     // The rule lists who had most of the core's kernel time first.
     let first = effect.touched_of(SubjectKind::Process).next();
     let text = format!(
-        "it was seen on core {} {} while that was lost",
+        "ran on core {} {} while that core was lost",
         core.name,
         times(n)
     );
     let mut evidence = vec![Evidence::speaks_for("stacks, napi, cores", text)];
     if let Some(other) = first.filter(|process| !cause.touches(process)) {
-        let text = format!("process {} had more of that core in the kernel", other.name);
+        let text = format!(
+            "process {} used more of that core in the kernel",
+            other.name
+        );
         evidence.push(Evidence::against("stacks", text));
         return Meeting::Apart(evidence);
     }
@@ -46,7 +49,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         .max_by(f64::total_cmp);
     let confidence = match worst {
         Some(ratio) => {
-            let text = format!("it had {} of that core in the kernel", percent(ratio));
+            let text = format!("used {} of that core in the kernel", percent(ratio));
             evidence.push(Evidence::speaks_for("stacks", text).value(ratio));
             if ratio >= 0.5 {
                 Confidence::CERTAIN
@@ -55,7 +58,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
             }
         }
         None => {
-            let text = "how much of the core it had was not sampled";
+            let text = "its share of the core: no samples";
             evidence.push(Evidence::missing("stacks", text));
             Confidence::LIKELY
         }

@@ -39,23 +39,23 @@ fn of_reader(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         (_, 0) => Meeting::Strangers,
         (Some(process), n) => {
             let text = format!(
-                "process {} held core {} while polling waited for it, {}",
+                "process {} occupied core {} while NAPI polling was delayed there, {}",
                 process.name,
                 core.name,
                 times(n)
             );
-            let evidence = Evidence::speaks_for("napi: a look at the core", text);
+            let evidence = Evidence::speaks_for("napi: stack on the core", text);
             Meeting::Joined(Confidence::CERTAIN, vec![evidence])
         }
         (None, _) if holders(effect).next().is_some() => {
             let text = format!(
-                "another process held core {} when polling waited",
+                "another process occupied core {} while NAPI polling was delayed",
                 core.name
             );
-            Meeting::Apart(vec![Evidence::against("napi: a look at the core", text)])
+            Meeting::Apart(vec![Evidence::against("napi: stack on the core", text)])
         }
         (None, _) => {
-            let text = "who held the core was not seen";
+            let text = "which process occupied the core";
             Meeting::Joined(Confidence::POSSIBLE, vec![Evidence::missing("napi", text)])
         }
     }
@@ -69,7 +69,7 @@ fn of_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         return Meeting::Strangers;
     };
     let text = format!(
-        "polling waited up to {} for core {} in the very time",
+        "NAPI polling was delayed up to {} on core {} at the same time",
         time(length(longest)),
         core.name
     );
@@ -77,10 +77,10 @@ fn of_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     let known: Vec<&Subject> = cause.touched_of(SubjectKind::Process).collect();
     let same = holders(effect).any(|holder| known.contains(&holder));
     if same {
-        let text = "the same process had the core and held polling off it";
+        let text = "the same process occupied the core and delayed NAPI polling";
         evidence.push(Evidence::speaks_for("napi, stacks", text));
     } else if known.is_empty() || holders(effect).next().is_none() {
-        let text = "which process had the core is not known on both sides";
+        let text = "which process occupied the core, on both sides";
         evidence.push(Evidence::missing("napi, stacks", text));
     }
     let sure = if same {

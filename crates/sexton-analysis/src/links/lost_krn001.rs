@@ -45,10 +45,7 @@ fn of_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     match meetings(cause, effect, core, SLACK).count() {
         0 => Meeting::Strangers,
         _ => {
-            let text = format!(
-                "the kernel complains of core {} in the very time",
-                core.name
-            );
+            let text = format!("the kernel reports core {} at the same time", core.name);
             let evidence = Evidence::speaks_for("klog, cores", text);
             Meeting::Joined(Confidence::CERTAIN, vec![evidence])
         }

@@ -38,7 +38,7 @@ fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
     evidence.extend(growth.as_ref().map(Growth::evidence));
     if of_file.is_empty() {
         let file = file.unwrap_or("memory.stat");
-        let text = format!("what one read of {file} costs here was not measured");
+        let text = format!("the cost of one read of {file}: not measured");
         evidence.push(Evidence::missing("memcg", text));
         evidence.extend(of_others.last().map(|read| read.evidence(case)));
     }
@@ -98,14 +98,14 @@ fn of_stack(seen: &Seen) -> Evidence {
         Does::Walk => Evidence::speaks_for(
             "stacks",
             format!(
-                "the reader was seen in {}, which goes through descendants",
+                "the reader was sampled in {}, which walks descendants",
                 seen.function
             ),
         ),
         Does::Flush | Does::Read => Evidence::against(
             "stacks",
             format!(
-                "the reader was seen in {}, {}, and in no function that walks the dying ones",
+                "the reader was sampled in {}, {}, and in no function that walks dying cgroups",
                 seen.function,
                 seen.does.words()
             ),
@@ -225,7 +225,7 @@ impl Growth {
 
     fn evidence(&self) -> Evidence {
         let text = format!(
-            "from {} to {} dying ones one read went from {} to {}",
+            "from {} to {} dying cgroups, one read went from {} to {}",
             count(self.dying.0 as u64),
             count(self.dying.1 as u64),
             time_ns(self.ns.0),
@@ -246,7 +246,7 @@ fn dying_share(case: &Case<'_>) -> Option<f64> {
 }
 
 fn of_share(share: f64) -> Evidence {
-    let text = format!("{} of what such a walk meets is dying", percent(share));
+    let text = format!("{} of the cgroups on such a walk are dying", percent(share));
     Evidence::speaks_for("memcg", text).value(share)
 }
 

@@ -57,7 +57,7 @@ fn of_polling(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     match (met, common) {
         (Some((wait, reset)), place) => {
             let text = format!(
-                "polling had waited {} when the device gave up, {} after it began to",
+                "NAPI polling had been delayed {} when the device reset, {} after the delay began",
                 time(length(wait)),
                 time(reset.to.since(wait.from))
             );
@@ -88,14 +88,17 @@ fn of_earlier(
     let (Some(began), Some(last)) = (began, last) else {
         return Meeting::Strangers;
     };
-    let text = format!("{place} gave up {}", before(case.now(), last));
+    let text = format!("{place} reset {}", before(case.now(), last));
     if last >= began {
-        let text = format!("{text}, and polling had not waited then");
+        let text = format!("{text}, and NAPI polling was not delayed then");
         return Meeting::Apart(vec![Evidence::against("napi, klog", text)]);
     }
     let mut evidence = vec![
         of_place(Some(place)),
-        Evidence::missing("napi", format!("{text}, before anyone watched its polling")),
+        Evidence::missing(
+            "napi",
+            format!("{text}, before its NAPI polling was watched"),
+        ),
     ];
     let sure = if said.is_some() {
         Confidence::LIKELY
@@ -109,7 +112,7 @@ fn of_earlier(
 fn of_place(place: Option<&Subject>) -> Evidence {
     match place {
         Some(place) => Evidence::speaks_for("napi, nics, klog", format!("both are about {place}")),
-        None => Evidence::missing("nics", "which device that core polls is not known"),
+        None => Evidence::missing("nics", "which device that core polls"),
     }
 }
 
@@ -129,7 +132,7 @@ fn driver_says_starved(case: &Case<'_>, effect: &Finding) -> Option<Evidence> {
     match line {
         Some(line) => Some(line.evidence()),
         None if counter => {
-            let text = "the driver counts the reset as caused by polling that did not run";
+            let text = "the driver counts the reset as caused by missed polling";
             Some(Evidence::speaks_for("nics: ethtool", text))
         }
         None => None,
@@ -149,7 +152,7 @@ fn of_complaint(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         return Meeting::Strangers;
     };
     let text = format!(
-        "the device gave up {} after the core had begun to hang",
+        "the device reset {} after the core stopped scheduling",
         time(reset.to.since(complaint.from))
     );
     let mut evidence = vec![Evidence::speaks_for("klog", text).at(reset.to)];

@@ -24,12 +24,12 @@ fn meet(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     let Some(delay) = delay.min() else {
         return Meeting::Strangers;
     };
-    let text = format!("it ended {} after {} did", time(delay), cause.subject);
+    let text = format!("it exited {} after {} reset", time(delay), cause.subject);
     Meeting::Joined(
         Confidence::LIKELY,
         vec![
             Evidence::speaks_for("klog, exits", text),
-            Evidence::missing("exits", "whether it used that device was not seen"),
+            Evidence::missing("exits", "whether it used that device"),
         ],
     )
 }

@@ -21,10 +21,8 @@ fn meet(case: &Case<'_>, cause: &Finding, _: &Finding) -> Meeting {
     let node = Subject::node();
     let dying = case.latest(&MEMCG_DYING, &node).unwrap_or(0.0);
     // A pile that could only be counted is all of them.
-    let own = match case.nameless() {
-        Some(_) => dying,
-        None => case.latest(&MEMCG_DYING, &cause.subject).unwrap_or(0.0),
-    };
+    let own = case.latest(&MEMCG_DYING, &cause.subject);
+    let own = own.unwrap_or_else(|| case.nameless().map_or(0.0, |_| dying));
     let total = dying + case.latest(&MEMCG_LIVE, &node).unwrap_or(0.0);
     let share = own / total.max(1.0);
     if share < LEAST_SHARE {

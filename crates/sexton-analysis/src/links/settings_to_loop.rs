@@ -72,12 +72,12 @@ fn restarts(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
             Confidence::POSSIBLE,
             vec![Evidence::speaks_for(
                 "units: NRestarts",
-                format!("systemd has restarted it {n} times"),
+                format!("NRestarts is {n}"),
             )],
         ),
         None => Meeting::Apart(vec![Evidence::against(
             "units: NRestarts",
-            "systemd has not restarted it: what it makes again and again, it makes by itself",
+            "NRestarts is 0: the unit itself creates them, systemd does not restart it",
         )]),
     }
 }

@@ -169,7 +169,7 @@ fn a_reset_from_before_the_watch_is_joined_with_care() {
     assert!(
         link.evidence
             .iter()
-            .any(|one| one.text.contains("before anyone watched"))
+            .any(|one| one.text.contains("before its NAPI polling was watched"))
     );
 }
 

@@ -28,21 +28,18 @@ fn meet(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         .find(|cgroup| cause.touches(cgroup));
     let mut evidence = Vec::new();
     if let Some(image) = by_image {
-        let text = format!(
-            "what {} makes are containers of {}",
-            cause.subject.name, image.name
-        );
+        let text = format!("{} starts containers of {}", cause.subject.name, image.name);
         evidence.push(Evidence::speaks_for("containers", text));
     }
     if by_unit {
         let text = format!(
-            "image, name or starts in step lead from the containers to {}",
+            "the image, the name or the start times of the containers lead to {}",
             cause.subject.name
         );
         evidence.push(Evidence::speaks_for("containers, units", text));
     }
     if let Some(cgroup) = by_cgroup {
-        let text = format!("both are about the cgroups {}", cgroup.name);
+        let text = format!("both have the cgroups {}", cgroup.name);
         evidence.push(Evidence::speaks_for("cgroups", text));
     }
     match (by_image.is_some(), by_unit, by_cgroup.is_some()) {

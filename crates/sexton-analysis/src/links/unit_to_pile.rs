@@ -31,7 +31,7 @@ fn meet(case: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     let mut evidence = Vec::new();
     if by_unit {
         let text = format!(
-            "the path of the dying ones, or who made them, leads to {}",
+            "the path or the creator of the dying cgroups leads to {}",
             cause.subject.name
         );
         evidence.push(Evidence::speaks_for("memcg, cgroups", text));

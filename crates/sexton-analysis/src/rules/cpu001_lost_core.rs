@@ -16,19 +16,19 @@ use sexton_model::fact::core::{
     CORE_IRQ_RATIO, CORE_SOFTIRQ_RATIO, CORE_STEAL_RATIO, CORE_SYSTEM_RATIO,
     CORE_UNACCOUNTED_RATIO, CORE_USER_RATIO,
 };
-use sexton_model::fact::stack::PROCESS_ON_CORE;
 use sexton_model::fact::{Fact, Measure};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::subject::Subject;
 
 use crate::case::Case;
-use crate::evidence::kernel_walks;
 use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::words::figures::{percent, time};
+use users::{User, users};
 
 mod own;
+mod users;
 
 const CODE: &str = "CPU001";
 
@@ -73,7 +73,7 @@ static LONG_STRETCH: Threshold = Threshold {
     default: 5.0,
     range: (0.2, 3600.0),
     unit: Measure::Seconds,
-    why: "so long at a stretch a network driver gives up: the transmit watchdog of ena and of \
+    why: "so long at a stretch a network driver resets its device: the transmit watchdog of ena and of \
           the kernel's network stack is 5 s",
 };
 
@@ -85,6 +85,9 @@ const HOLE: Duration = Duration::from_secs(5);
 
 /// Fewer samples than these make a stretch that is only likely.
 const ENOUGH_SAMPLES: usize = 10;
+
+/// Processes that are named beside a lost core.
+const MAX_NAMED: usize = 3;
 
 /// The kernel's part of a core's time over one interval.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +114,7 @@ impl Stretch {
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let cores = shares(case);
     if cores.is_empty() {
-        return out.not_judged(CODE, "no core was looked at twice");
+        return out.not_judged(CODE, "no core was sampled twice");
     }
     let least = Duration::from_secs_f64(case.limit(&STRETCH));
     for (core, shares) in &cores {
@@ -214,6 +217,12 @@ fn finding(
     let is_ours = hot_part(case, core, &long) - own < case.limit(&PART) && own >= own::LEAST;
     let mut touched = vec![core.clone()];
     touched.extend(users.iter().map(|user| user.process.clone()));
+    touched.extend(
+        users
+            .first()
+            .filter(|user| user.had_it())
+            .map(|user| user.owner.clone()),
+    );
     Finding {
         code: CODE,
         subject: core.clone(),
@@ -227,12 +236,8 @@ fn finding(
         } else {
             Confidence::LIKELY
         },
-        title: format!(
-            "core {} was lost to the kernel for {} at a stretch",
-            core.name,
-            time(longest)
-        ),
-        figure: format!("core {}: {} at a stretch", core.name, time(longest)),
+        title: title(core, longest, &users),
+        figure: format!("{} of system time at a stretch", time(longest)),
         since: long.first().map(|stretch| stretch.from),
         evidence: [
             evidence(case, core, cores, &long, (longest, sum), &users),
@@ -242,6 +247,19 @@ fn finding(
         remedies: remedies(core, users.first()),
         episodes: span::longest(long.iter().map(|stretch| episode(stretch, core)).collect()),
         touched,
+    }
+}
+
+/// What was lost, and who had it. One that only had its turn is not named.
+fn title(core: &Subject, longest: Duration, users: &[User]) -> String {
+    let lost = format!(
+        "core {} was lost to system time for {} at a stretch",
+        core.name,
+        time(longest)
+    );
+    match users.first().filter(|user| user.had_it()) {
+        Some(user) => format!("{lost}, by {}", user.words()),
+        None => lost,
     }
 }
 
@@ -276,49 +294,61 @@ fn evidence(
         Evidence::speaks_for(
             "cores: /proc/stat",
             format!(
-                "core {} ran the kernel for {} at a stretch, {} in all",
+                "core {} ran only the kernel for {} at a stretch, {} in all",
                 core.name,
                 time(longest),
                 time(sum)
             ),
         )
         .value(longest.as_secs_f64()),
-        Evidence::speaks_for("cores: /proc/stat", format!("there: {}", split.join(", "))),
+        Evidence::speaks_for(
+            "cores: /proc/stat",
+            format!("during that time: {}", split.join(", ")),
+        ),
         average(cores),
     ];
     let user = mean_in(case, &CORE_USER_RATIO, core, long);
     all.push(
         Evidence::speaks_for(
             "cores: /proc/stat",
-            format!(
-                "programs had {} of it, so it is no user load",
-                percent(user)
-            ),
+            format!("user time was {}: not a user load", percent(user)),
         )
         .value(user),
     );
     all.extend(taken(case, core, long));
-    all.push(match users.first() {
-        Some(user) => user.evidence(),
-        None if case.heard("stacks") => Evidence::missing(
-            "stacks",
-            "no process had enough of that core's kernel time to be named",
-        ),
-        None => Evidence::missing("stacks", case.why_silent("stacks")),
+    all.extend(users.iter().take(MAX_NAMED).map(User::evidence));
+    all.extend(match users.first() {
+        Some(user) if user.had_it() => None,
+        Some(_) => {
+            let text = "no one process had most of it: they took turns";
+            Some(Evidence::against("stacks", text))
+        }
+        None => Some(unnamed(case)),
     });
     all
+}
+
+/// Why no process is named.
+fn unnamed(case: &Case<'_>) -> Evidence {
+    match case.heard("stacks") {
+        true => Evidence::missing(
+            "stacks",
+            "no process had a tenth of that core's kernel time over ten seconds",
+        ),
+        false => Evidence::missing("stacks", case.why_silent("stacks")),
+    }
 }
 
 /// Time of the core that neither programs nor the kernel had.
 fn taken(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<Evidence> {
     let facts = [
-        (&CORE_STEAL_RATIO, "the hypervisor took"),
-        (&CORE_UNACCOUNTED_RATIO, "the kernel booked to nobody"),
+        (&CORE_STEAL_RATIO, "steal time was"),
+        (&CORE_UNACCOUNTED_RATIO, "unaccounted time was"),
     ];
     let parts = facts.map(|(fact, what)| (mean_in(case, fact, core, long), what));
     let much = parts.into_iter().filter(|(part, _)| *part >= 0.05);
     much.map(|(part, what)| {
-        let text = format!("{what} {} of it", percent(part));
+        let text = format!("{what} {} of the core", percent(part));
         Evidence::against("cores: /proc/stat", text).value(part)
     })
     .collect()
@@ -333,11 +363,7 @@ fn average(cores: &BTreeMap<&Subject, Vec<Share>>) -> Evidence {
         if all > 0.0 { had / all } else { 0.0 }
     };
     let all = cores.values().map(mean).sum::<f64>() / cores.len().max(1) as f64;
-    let text = format!(
-        "the mean of all {} cores over the window was {}",
-        cores.len(),
-        percent(all)
-    );
+    let text = format!("average over all {} cores: {}", cores.len(), percent(all));
     Evidence::speaks_for("cores: /proc/stat", text).value(all)
 }
 
@@ -351,80 +377,18 @@ fn mean_in(case: &Case<'_>, fact: &'static Fact, core: &Subject, long: &[&Stretc
     span::mean(&samples, &lost).unwrap_or(0.0)
 }
 
-/// A process that had much of the core's kernel time.
-struct User {
-    process: Subject,
-    comm: String,
-    ratio: f64,
-    place: Option<String>,
-}
-
-impl User {
-    fn evidence(&self) -> Evidence {
-        let place = match &self.place {
-            Some(function) => format!(", most often in {function}"),
-            None => String::new(),
-        };
-        let text = format!(
-            "{} (pid {}) had {} of the core in the kernel{place}",
-            self.comm,
-            self.process.name,
-            percent(self.ratio)
-        );
-        Evidence::speaks_for("stacks", text).value(self.ratio)
-    }
-}
-
-/// Who had most of the core's kernel time while it was lost, most first.
-fn users(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Vec<User> {
-    let mut users: BTreeMap<&Subject, User> = BTreeMap::new();
-    for event in case.events(&PROCESS_ON_CORE) {
-        let says = event.says;
-        let is_ours = says.own == Some(true);
-        let is_here = says.cpu.map(Subject::cpu).as_ref() == Some(core) && !is_ours;
-        let inside = |stretch: &&&Stretch| {
-            let slack = Duration::from_secs(5);
-            stretch.from <= event.at && event.at <= stretch.to.after(slack)
-        };
-        let is_inside = is_here && long.iter().any(|stretch| inside(&stretch));
-        let (true, Some(ratio)) = (is_inside, says.kernel_ratio) else {
-            continue;
-        };
-        let user = User {
-            process: Subject::new(SubjectKind::Process, event.subject.name.clone()),
-            comm: says.comm.as_deref().unwrap_or("a process").to_owned(),
-            ratio,
-            place: kernel_walks::telling(&says.hot_stack),
-        };
-        match users.get(event.subject) {
-            Some(known) if known.ratio >= ratio => {}
-            _ => drop(users.insert(event.subject, user)),
-        }
-    }
-    let mut users: Vec<User> = users
-        .into_values()
-        .filter(|user| user.ratio >= 0.2)
-        .collect();
-    users.sort_by(|a, b| {
-        b.ratio
-            .total_cmp(&a.ratio)
-            .then_with(|| a.process.cmp(&b.process))
-    });
-    users
-}
-
 fn remedies(core: &Subject, user: Option<&User>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Some(user) = user {
         remedies.push(Remedy::command(
             RemedyKind::Look,
-            format!("see what {} does in the kernel", user.comm),
+            format!("Print the kernel stack of {}", user.comm),
             format!("sudo cat /proc/{}/stack", user.process.name),
         ));
     }
     remedies.push(Remedy::command(
         RemedyKind::Look,
-        "see what the kernel does on that core",
+        "Profile that core",
         format!("sudo perf top -C {}", core.name),
     ));
     remedies

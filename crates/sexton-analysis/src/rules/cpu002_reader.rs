@@ -1,4 +1,4 @@
-//! CPU002: a process burns the kernel walking memory cgroups
+//! CPU002: a process spends a core on memory cgroup statistics
 //!
 //! Means: a process has the kernel go through memory cgroups, or read and format their
 //! statistics, so often or so slowly that a good part of a core goes into it. While the
@@ -27,7 +27,7 @@ const CODE: &str = "CPU002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "a process burns the kernel walking memory cgroups",
+    title: "a process spends a core on memory cgroup statistics",
     needs: &[],
     uses: &["stacks", "napi"],
     is_essential: false,
@@ -123,8 +123,8 @@ fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
             3.. => Confidence::CERTAIN,
             _ => Confidence::LIKELY,
         },
-        title: format!("{who} burns {burns} in {function}, {}", does.words()),
-        figure: format!("{function}: {burns}"),
+        title: format!("{who} spends {burns} {}", does.words()),
+        figure: format!("{burns}, {function}"),
         since: sightings.iter().map(|sighting| sighting.from).min(),
         evidence: evidence(case, sightings),
         remedies: remedies(comm, sightings),
@@ -166,13 +166,13 @@ fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
                 )
             }
             Some(Share::OfHottest(share)) => format!(
-                "its hottest stack in {function}; {} of its kernel samples had that very stack",
+                "its hottest stack is in {function}, with {} of its kernel samples",
                 percent(share)
             ),
-            None => format!("its hottest stack in {function}"),
+            None => format!("its hottest stack is in {function}"),
         };
         let text = format!(
-            "seen {}: {} of core {} at the most, {stacks}",
+            "sampled {}: up to {} of core {} in the kernel; {stacks}",
             times(sampled.len()),
             percent(worst.ratio.unwrap_or(0.0)),
             worst.core.name,
@@ -184,13 +184,13 @@ fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
         .max_by_key(|sighting| sighting.to.since(sighting.from));
     if let Some(longest) = longest {
         let text = format!(
-            "it held core {} {} while network polling waited there, {} at the most, in {}",
+            "occupied core {} {} while NAPI polling was delayed there, up to {}, in {}",
             longest.core.name,
             times(held.len()),
             time(longest.to.since(longest.from)),
             longest.seen.function,
         );
-        all.push(Evidence::speaks_for("napi: stack of the holder", text));
+        all.push(Evidence::speaks_for("napi: stack on the core", text));
     }
     if !case.heard("stacks") {
         all.push(Evidence::missing("stacks", case.why_silent("stacks")));
@@ -207,20 +207,20 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
     if let Some(unit) = unit {
         remedies.push(Remedy::command(
             RemedyKind::Look,
-            format!("{comm} belongs to {}; see what it is for", unit.name),
+            format!("Identify {}, the unit of {comm}", unit.name),
             systemctl("status", &unit.name),
         ));
     }
     if let Some(one) = sightings.first() {
         remedies.push(Remedy::command(
             RemedyKind::Stop,
-            format!("pause {comm}, by its number outside of containers; -CONT lets it go on"),
+            format!("Pause {comm} (host PID; resume with -CONT)"),
             format!("sudo kill -STOP {}", one.process.name),
         ));
     }
     remedies.push(Remedy::advice(
         RemedyKind::Prevent,
-        format!("have {comm} read memory statistics less often, or of fewer cgroups"),
+        format!("Configure {comm} to read memory statistics less often, or of fewer cgroups"),
     ));
     remedies
 }

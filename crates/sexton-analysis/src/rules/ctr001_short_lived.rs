@@ -1,4 +1,4 @@
-//! CTR001: containers of one image are born and die within seconds
+//! CTR001: containers of one image exit within seconds of their start
 //!
 //! Means: something runs the same container again and again. Each life costs a cgroup, a
 //! mount, a network; what it leaves in the page cache keeps the dead cgroup (MCG001).
@@ -32,7 +32,7 @@ const CODE: &str = "CTR001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "containers of one image are born and die within seconds",
+    title: "containers of one image exit within seconds of their start",
     needs: &[],
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,
@@ -98,8 +98,12 @@ impl<'a> Short<'a> {
             confidence: Confidence::CERTAIN,
             title: self.title(&span, lived),
             figure: match self.backs_off {
-                Some(last) => format!("{} starts, the last {}", n_starts(last), lived_of(last)),
-                None => format!("{n} in {span}, {} each", figures::time(lived)),
+                Some(last) => format!("{} starts, the last ran {}", n_starts(last), lived_of(last)),
+                None => format!(
+                    "{} in {span}, {} each",
+                    figures::plural(n as u64, "start"),
+                    figures::time(lived)
+                ),
             },
             since: Some(first),
             evidence: self.evidence(&span, lived),
@@ -117,19 +121,17 @@ impl<'a> Short<'a> {
         let (n, image, lived) = (self.lives.len(), self.image, figures::time(lived));
         match (self.backs_off, self.restarted()) {
             (Some(last), _) => format!(
-                "{}, a container of {image}, was started {} times by {} and lived {} the last \
-                 time",
+                "{} started {} ({image}) {} times; the last run took {}",
+                starter(last).0,
                 of_pod(last),
                 n_starts(last),
-                starter(last).0,
                 lived_of(last)
             ),
             (None, Some(name)) => format!(
-                "{name}, a container of {image}, was started {n} times in the last {span} and \
-                 lived {lived} each time"
+                "container {name} ({image}) started {n} times in {span}, each run took {lived}"
             ),
             (None, None) => {
-                format!("{n} containers of {image} lived {lived} each in the last {span}")
+                format!("{n} containers of {image} started in {span}, each ran {lived}")
             }
         }
     }
@@ -155,7 +157,11 @@ impl<'a> Short<'a> {
             "containerd" | "cri-o" => "sudo crictl ps -a".to_owned(),
             _ => format!("{runtime} ps -a --filter ancestor={image}"),
         };
-        let mut remedies = vec![Remedy::command(RemedyKind::Look, "see the last ones", look)];
+        let mut remedies = vec![Remedy::command(
+            RemedyKind::Look,
+            "List the last ones",
+            look,
+        )];
         let of_pod = self.backs_off.or(self.lives.last().copied());
         remedies.extend(of_pod.map(remedies_of_pod).unwrap_or_default());
         let has_cli = matches!(runtime, "docker" | "podman");
@@ -163,12 +169,12 @@ impl<'a> Short<'a> {
             let whose = shell_word(&format!("{runtime}:{name}"));
             remedies.push(Remedy::command(
                 RemedyKind::Stop,
-                "end its restarts, and it; fix --undo takes it back",
+                "Stop it and its restarts (sexton fix --undo reverts it)",
                 format!("sudo sexton fix --container {whose} --apply"),
             ));
             remedies.push(Remedy::command(
                 RemedyKind::Look,
-                "see why it ends",
+                "Read why it exits",
                 format!("{runtime} logs --tail 50 {}", shell_word(name)),
             ));
         }
@@ -181,11 +187,11 @@ impl<'a> Short<'a> {
         let source = format!("containers: {runtime} events");
         let lived = figures::time(lived);
         let text = match n {
-            1 => format!("one short life in {span}: {lived}"),
-            _ => format!("{n} short lives in {span}, half of them shorter than {lived}"),
+            1 => format!("1 short run in {span}: {lived}"),
+            _ => format!("{n} short runs in {span}, median {lived}"),
         };
         let mut evidence = vec![Evidence::speaks_for(source.clone(), text).value(n as f64)];
-        let text = format!("{} of {n} ended with a status that is not 0", self.n_failed);
+        let text = format!("{} of {n} exited with a non-zero status", self.n_failed);
         evidence.push(match self.n_failed {
             0 => Evidence::against(source.clone(), text),
             _ => Evidence::speaks_for(source.clone(), text).value(self.n_failed as f64),
@@ -194,17 +200,17 @@ impl<'a> Short<'a> {
         let name = name.filter(|_| n > 1);
         let text = match (self.restarted(), name.filter(|_| self.has_one_name)) {
             (Some(name), _) => Some(format!(
-                "it was one container each time, {name}: {runtime} starts it again, by its \
-                 restart policy or because somebody asks"
+                "the same container each time, {name}: {runtime} restarts it, by its restart \
+                 policy or for a client"
             )),
-            (None, Some(name)) => Some(format!("each was named {name}")),
+            (None, Some(name)) => Some(format!("each had the name {name}")),
             (None, None) => None,
         };
         evidence.extend(text.map(|text| Evidence::speaks_for(source.clone(), text)));
         evidence.extend(self.backs_off.map(|last| {
             let (n, (who, longest)) = (n_starts(last), starter(last));
             let text = format!(
-                "{who} counts {n} starts of {}, and waits longer after each, up to {longest}",
+                "{who} counts {n} starts of {}, with a back-off of up to {longest}",
                 of_pod(last)
             );
             Evidence::speaks_for(source, text).value(n as f64)
@@ -222,16 +228,16 @@ fn remedies_of_pod(life: &ContainerRun<'_>) -> Vec<Remedy> {
     vec![
         Remedy::advice(
             RemedyKind::Stop,
-            format!("mend {}, or remove what the pod belongs to", of_pod(life)),
+            format!("Repair {}, or remove the owner of the pod", of_pod(life)),
         ),
         Remedy::command(
             RemedyKind::Look,
-            "see why it ends",
+            "Read why it exits",
             format!("kubectl -n {namespace} logs {pod} -c {name} --previous"),
         ),
         Remedy::command(
             RemedyKind::Look,
-            "see what it belongs to",
+            "Find the owner of the pod",
             format!("kubectl -n {namespace} describe pod {pod}"),
         ),
     ]
@@ -323,7 +329,7 @@ mod tests {
         assert!(
             one.evidence
                 .iter()
-                .any(|e| e.text.contains("one container each time"))
+                .any(|e| e.text.contains("the same container each time"))
         );
         let stop = one
             .remedies
@@ -335,14 +341,13 @@ mod tests {
         );
         assert_eq!(
             one.title,
-            "worker, a container of tiny:1, was started 12 times in the last 28 s and lived 1.0 s \
-             each time"
+            "container worker (tiny:1) started 12 times in 28 s, each run took 1.0 s"
         );
         let many = loop_of(&["aa", "bb", "cc"]);
         assert!(
             many.evidence
                 .iter()
-                .any(|e| e.text == "each was named worker")
+                .any(|e| e.text == "each had the name worker")
         );
         assert!(
             many.remedies

@@ -227,34 +227,34 @@ fn remedies(place: &Subject, lines: &[Line<'_>]) -> Vec<Remedy> {
     let device = shell_word(&place.name);
     let own = match place.kind {
         SubjectKind::Device if is_gpu => Some(look(
-            "see what the GPU counted",
+            "Print the GPU's error counters",
             "nvidia-smi -q -d ECC,PAGE_RETIREMENT".into(),
         )),
         SubjectKind::Device if is_disk && device.starts_with("ata") => Some(look(
-            "see which disk is at that port",
+            "Find the disk at that port",
             "ls -l /dev/disk/by-path".into(),
         )),
         SubjectKind::Device if is_disk => Some(look(
-            "see what the disk says of itself",
+            "Print the disk's SMART data",
             format!("sudo smartctl -a /dev/{device}"),
         )),
         SubjectKind::Device if device.contains(':') => Some(look(
-            "see which device it is",
+            "Identify the device",
             format!("sudo lspci -vv -s {device}"),
         )),
         SubjectKind::Device if !device.starts_with("MC") => None,
         _ => Some(look(
-            "see what the memory controllers counted",
+            "Print the memory controllers' error counters",
             "sudo ras-mc-ctl --errors".into(),
         )),
     };
     let log = look(
-        "see the lines in the kernel log",
+        "Read the lines in the kernel log",
         "journalctl -k -p warning".into(),
     );
     let prevent = Remedy::advice(
         RemedyKind::Prevent,
-        "move the work off this node and have the device checked if errors go on",
+        "Drain the node and replace the device if errors continue",
     );
     own.into_iter().chain([log, prevent]).collect()
 }

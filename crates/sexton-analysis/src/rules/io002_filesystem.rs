@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
     title: "a filesystem is full, or read-only after an error",
     needs: &[],
     uses: &["filesystems", "klog"],
-    is_essential: false,
+    is_essential: true,
     is_cause: true,
     thresholds: &[&FULL, &LEAST_BYTES, &LEAST_INODES, &BEFORE],
     source: include_str!("io002_filesystem.rs"),
@@ -144,13 +144,13 @@ fn full(case: &Case<'_>, mount: &Subject) -> Option<Finding> {
         since: since.map(|(at, _)| at),
         evidence: vec![
             Evidence::speaks_for("filesystems: statfs", text).value(scarce.used * 100.0),
-            Evidence::missing("filesystems", "who fills it was not looked at"),
+            Evidence::missing("filesystems", "what fills it: sexton does not scan files"),
         ],
         remedies: vec![
-            Remedy::command(RemedyKind::Look, "see what fills it", scarce.command),
+            Remedy::command(RemedyKind::Look, "List what fills it", scarce.command),
             Remedy::command(
                 RemedyKind::Look,
-                "see deleted files that are still open",
+                "List deleted files that are still open",
                 format!("sudo lsof +L1 {}", shell_word(point)),
             ),
         ],
@@ -261,7 +261,7 @@ fn stopped(case: &Case<'_>, device: &Subject, lines: &[Line<'_>]) -> Option<Find
         },
         confidence,
         title: format!(
-            "filesystem {name} takes no writes: the kernel stopped it after an error {}",
+            "filesystem {name} is read-only after an I/O error {}",
             before(case.now(), last)
         ),
         figure: "read-only after an error".into(),

@@ -1,4 +1,4 @@
-//! JOB001: a workload died after the network did
+//! JOB001: a workload failed after a NIC reset
 //!
 //! Means: processes of containers, pods or Ray ended badly within seconds after a network
 //! device was reset or got stuck. Their connections went with it.
@@ -22,13 +22,13 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::case::Case;
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule, Threshold};
-use crate::words::figures::{count, time, times};
+use crate::words::figures::{count, plural, time};
 
 const CODE: &str = "JOB001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "a workload died after the network did",
+    title: "a workload failed after a NIC reset",
     needs: &[],
     uses: &["exits", "containers", "klog", "nics"],
     is_essential: false,
@@ -172,7 +172,7 @@ fn finding(
     let names = names.into_iter().take(3).collect::<Vec<_>>().join(", ");
     let first = &deaths[0];
     let device = match first.2.kind {
-        SubjectKind::Node => "a network device".to_owned(),
+        SubjectKind::Node => "a NIC".to_owned(),
         _ => first.2.name.to_string(),
     };
     let delay = first.0.at.since(first.1);
@@ -193,15 +193,19 @@ fn finding(
         severity: Severity::Critical,
         confidence: Confidence::LIKELY,
         title: format!(
-            "{names} died {} after {device} was reset or stuck",
+            "{names} failed {} after {device} reset or timed out",
             time(delay)
         ),
-        figure: format!("{} within {}", times(deaths.len()), time(delay)),
+        figure: format!(
+            "{} within {}",
+            plural(deaths.len() as u64, "failure"),
+            time(delay)
+        ),
         since: Some(first.0.at),
         evidence: evidence(deaths, n_more),
         remedies: vec![Remedy::advice(
             RemedyKind::Prevent,
-            "end the cause of the reset; retrying the job alone brings it back here",
+            "Remove the cause of the reset; a retry alone fails again",
         )],
         episodes: span::longest(
             deaths

@@ -1,28 +1,30 @@
-//! KRN001: the kernel complained
+//! KRN001: the kernel reported a lockup, stall or hung task
 //!
-//! Means: the kernel found a CPU that ran without a break (soft lockup 20 s, hard lockup
-//! 10 s), RCU held up (21 s and more), a task that waited without end (120 s), or work that
-//! kept a worker too long. By then it is bad: what takes 5 s resets a NIC and is not told.
-//! Not this: a line that a program wrote into the log, which is marked and weak.
+//! Means: the kernel reported a CPU that did not schedule (soft lockup after 20 s, hard lockup
+//! after 10 s), an RCU stall (after 21 s), a task in D state (after 120 s), or a work item that
+//! hogged its worker. These limits are high: a stall of 5 s resets a NIC and is not reported.
+//! Not this: a line that a program wrote to the log, which is marked and only possible; lines
+//! older than the watch, which are notes.
 //! By hand: `dmesg -T | grep -E 'lockup|stall|blocked for|hogged|NOHZ'`.
 //! Next: the stack that the kernel printed below the line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule};
-use crate::words::figures::{before, count, times};
+use crate::words::figures::{before, count, plural, times};
 
 const CODE: &str = "KRN001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "the kernel complained",
+    title: "the kernel reported a lockup, stall or hung task",
     needs: &["klog"],
     uses: &[],
     is_essential: false,
@@ -44,16 +46,11 @@ static COMPLAINTS: [(&str, Severity, &str, u64); 9] = [
         "a workqueue lockup",
         30,
     ),
-    (
-        "resched_late",
-        Severity::Warning,
-        "a late switch of tasks",
-        0,
-    ),
+    ("resched_late", Severity::Warning, "a late reschedule", 0),
     (
         "irq_nobody_cared",
         Severity::Warning,
-        "an interrupt without an owner",
+        "an unhandled interrupt",
         0,
     ),
     ("hung_task", Severity::Warning, "a hung task", 120),
@@ -61,7 +58,7 @@ static COMPLAINTS: [(&str, Severity, &str, u64); 9] = [
     (
         "softirq_pending",
         Severity::Note,
-        "soft interrupts left pending",
+        "pending softirqs on an idle core",
         0,
     ),
 ];
@@ -73,10 +70,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let classes: Vec<&str> = COMPLAINTS.iter().map(|(class, ..)| *class).collect();
     let mut by_place: BTreeMap<Subject, Vec<Line<'_>>> = BTreeMap::new();
     for line in kernel_log::lines(case, &classes) {
-        by_place
-            .entry(line.subject().clone())
-            .or_default()
-            .push(line);
+        by_place.entry(place(line)).or_default().push(line);
     }
     let mut findings: Vec<Finding> = by_place
         .iter()
@@ -86,13 +80,18 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let n_left = findings.len().saturating_sub(MAX_FINDINGS);
     findings.truncate(MAX_FINDINGS);
     if let Some(last) = findings.last_mut().filter(|_| n_left > 0) {
-        let text = format!(
-            "{} more places have complaints of their own",
-            count(n_left as u64)
-        );
+        let text = format!("{} more places have such lines", count(n_left as u64));
         last.evidence.push(Evidence::speaks_for("klog", text));
     }
     findings.into_iter().for_each(|finding| out.found(finding));
+}
+
+/// Where it happened. Tasks that hang for one reason are one finding, however many they are.
+fn place(line: Line<'_>) -> Subject {
+    match line.class() {
+        "hung_task" => Subject::node(),
+        _ => line.subject().clone(),
+    }
 }
 
 fn complaint(line: Line<'_>) -> (Severity, &'static str, u64) {
@@ -110,9 +109,14 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
         .max_by_key(|line| (complaint(*line).0, line.at()));
     let (severity, words, _) = gravest.map_or((Severity::Note, "something", 0), complaint);
     let confidence = kernel_log::trust(lines);
-    let who = gravest
-        .and_then(|line| line.says().comm.as_deref())
-        .map_or(String::new(), |comm| format!(" ({comm})"));
+    let is_hung = gravest.is_some_and(|line| line.class() == "hung_task");
+    let (title, figure) = match is_hung {
+        true => {
+            let hung = format!("{} hung in D state", plural(n_tasks(lines) as u64, "task"));
+            (hung.clone(), hung)
+        }
+        false => reported(words, place, (gravest, lines.len())),
+    };
     let mut touched = vec![place.clone()];
     for line in lines {
         for subject in [line.core(), line.process(), task(*line)]
@@ -139,29 +143,55 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
         code: CODE,
         subject: place.clone(),
         severity: match confidence > Confidence::WEAK {
+            // It is over: history.
+            true if is_over(case, last) => Severity::Note,
             true => severity,
             false => severity.min(Severity::Warning),
         },
         confidence,
-        title: format!(
-            "the kernel complained of {words}{who} {}, last {}",
-            match place.kind {
-                SubjectKind::Node => times(lines.len()),
-                _ => format!("on {place} {}", times(lines.len())),
-            },
-            before(case.now(), last)
-        ),
-        figure: format!("{words}, {}", times(lines.len())),
+        title: format!("{title}, last {}", before(case.now(), last)),
+        figure,
         since: lines.iter().map(|line| line.at()).min(),
         evidence,
         remedies: vec![Remedy::command(
             RemedyKind::Look,
-            "see the stacks that the kernel printed with it",
+            "Read the stacks that the kernel printed",
             "dmesg -T",
         )],
         episodes: span::longest(lines.iter().map(|line| episode(*line)).collect()),
         touched,
     }
+}
+
+/// Title and figure of what the kernel reported so many times.
+fn reported(
+    words: &str,
+    place: &Subject,
+    (gravest, n): (Option<Line<'_>>, usize),
+) -> (String, String) {
+    let who = gravest
+        .and_then(|line| line.says().comm.as_deref())
+        .map_or(String::new(), |comm| format!(" ({comm})"));
+    let often = match place.kind {
+        SubjectKind::Node => times(n),
+        _ => format!("on {place} {}", times(n)),
+    };
+    let title = format!("the kernel reported {words}{who} {often}");
+    (title, format!("{words}, {}", times(n)))
+}
+
+/// Whether the last line is older than the watch.
+fn is_over(case: &Case<'_>, last: Moment) -> bool {
+    case.window().is_some_and(|window| last < *window.start())
+}
+
+/// Tasks that lines name, each once however often it is named.
+fn n_tasks(lines: &[Line<'_>]) -> usize {
+    let tasks: BTreeSet<_> = lines
+        .iter()
+        .map(|line| (line.says().pid, line.says().comm.as_deref()))
+        .collect();
+    tasks.len()
 }
 
 /// The task that a line names.

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     title: "a limit of the kernel is near or reached",
     needs: &["limits"],
     uses: &[],
-    is_essential: false,
+    is_essential: true,
     is_cause: false,
     thresholds: &[&NEAR, &FULL],
     source: include_str!("lim001_limit_near.rs"),
@@ -196,7 +196,7 @@ impl<'a> Limit<'a> {
         };
         match self.hits {
             Some((_, n)) => format!(
-                "{whose} reached its limit of {most} {counts}: {} since the watch began",
+                "{whose} reached its limit of {most} {counts}: {} during the watch",
                 match n as u64 {
                     1 => "refused once".to_owned(),
                     n => format!("refused {} times", figures::count(n)),
@@ -244,10 +244,7 @@ impl<'a> Limit<'a> {
         };
         let mut all = vec![used.value(self.worst.1).at(self.worst.0)];
         if let Some((at, n)) = self.hits {
-            let text = format!(
-                "the kernel counted {} more refusals by {setting}",
-                figures::count(n as u64)
-            );
+            let text = format!("{setting} refused {} more", figures::count(n as u64));
             all.push(Evidence::speaks_for(&source, text).value(n).at(at));
         }
         all.push(Evidence::speaks_for(
@@ -361,8 +358,8 @@ mod tests {
         assert_eq!(found[0].severity, Severity::Serious);
         assert_eq!(
             found[0].title,
-            "jobs.service has reached its limit of 500 tasks: refused 12 times since the watch \
-             began"
+            "jobs.service has reached its limit of 500 tasks: refused 12 times during the \
+             watch"
         );
         let set = "sudo systemctl set-property --runtime jobs.service TasksMax=1000";
         assert_eq!(found[0].remedies[1].command.as_deref(), Some(set));

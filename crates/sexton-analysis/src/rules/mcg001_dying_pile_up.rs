@@ -46,7 +46,7 @@ static SERIOUS_BYTES: Threshold = Threshold {
     default: 1_073_741_824.0,
     range: (1e6, 1e15),
     unit: Measure::Bytes,
-    why: "kernel memory of dead structures that hurts by itself: 1 GiB is 50,000 of them on two \
+    why: "kernel memory of dying cgroups that hurts by itself: 1 GiB is 50,000 of them on two \
           CPUs, 3,500 on 96 CPUs and two nodes",
 };
 
@@ -55,7 +55,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let Some(dying) = case.latest(&fact::MEMCG_DYING, &node) else {
         return out.not_judged(
             CODE,
-            "live and dying memory cgroups could not be told apart",
+            "the counts do not separate live from dying memory cgroups",
         );
     };
     let origins = case.origins();
@@ -65,15 +65,21 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         }
         return;
     }
+    let mut has_pile = false;
     for origin in origins {
         let course = growth::course(origin);
         if !is_pile(case, origin, course) {
             continue;
         }
+        has_pile = true;
         out.found(finding(case, origin, course, case.requested()));
-        if let Some(trend) = course.trend() {
+        if let Some(trend) = growth::goes_on(case, origin, course) {
             out.forecast(forecast::of(case, origin, trend));
         }
+    }
+    // Pages tell the parents, and not which of several has the many.
+    if !has_pile && case.nameless().is_some() && dying >= case.limit(&FLOOR) {
+        out.found(nameless::finding(case, dying));
     }
 }
 
@@ -84,14 +90,11 @@ fn finding(
     asked: &[Requested<'_>],
 ) -> Finding {
     let dying = figures::count(origin.dying);
-    let place = &origin.subject.name;
-    let per_hour = course.trend().map(|trend| trend.per_second * 3600.0);
-    let title = match per_hour {
-        Some(rate) => format!(
-            "{dying} dying cgroups {place}, {} more an hour",
-            figures::count(rate as u64)
-        ),
-        None => format!("{dying} dying cgroups {place}, not growing now"),
+    let grows =
+        growth::goes_on(case, origin, course).map(|trend| figures::per_hour(trend.per_second));
+    let title = match &grows {
+        Some(rate) => format!("{dying} dying memory cgroups, {rate}"),
+        None => format!("{dying} dying memory cgroups, not growing now"),
     };
     let bytes = bytes_each(case).unwrap_or(0.0) * origin.dying as f64;
     let is_serious = bytes >= case.limit(&SERIOUS_BYTES);
@@ -118,6 +121,8 @@ fn finding(
                 .map(|image| Subject::new(SubjectKind::Image, *image)),
         );
     }
+    let mut evidence = evidence(case, origin, course);
+    nameless::add_held_below(case, origin, &mut touched, &mut evidence);
     touched.sort();
     touched.dedup();
     Finding {
@@ -130,9 +135,12 @@ fn finding(
         },
         confidence: Confidence::CERTAIN,
         title,
-        figure: format!("{dying} dying"),
+        figure: match grows {
+            Some(rate) => format!("{dying} dying, {rate}"),
+            None => format!("{dying} dying"),
+        },
         since: growth::since(origin),
-        evidence: evidence(case, origin, course),
+        evidence,
         remedies: remedies(origin),
         touched,
         episodes: Vec::new(),
@@ -155,15 +163,12 @@ fn evidence(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> Vec<Evidenc
     evidence.extend(pins(origin));
     if let Some(age) = origin.oldest_seconds {
         let age = figures::time(std::time::Duration::from_secs(age));
-        evidence.push(Evidence::speaks_for(
-            source,
-            format!("the oldest is {age} old"),
-        ));
+        evidence.push(Evidence::speaks_for(source, format!("oldest: {age}")));
     }
     if let Some(each) = bytes_each(case) {
         let held = each * origin.dying as f64;
         let text = format!(
-            "their structures hold {} of kernel memory at least",
+            "at least {} of kernel memory in their structures",
             figures::bytes(held)
         );
         evidence.push(Evidence::speaks_for("memcg: type sizes", text).value(held));
@@ -173,14 +178,15 @@ fn evidence(case: &Case<'_>, origin: &Origin<'_>, course: Course) -> Vec<Evidenc
 
 fn growth(origin: &Origin<'_>, course: Course) -> Evidence {
     let rate = |per_second: f64, error: f64| {
-        format!("{:.0} ± {:.0} an hour", per_second * 3600.0, error * 3600.0)
+        let error = figures::count((error * 3600.0).round() as u64);
+        format!("{} (± {error}", figures::per_hour(per_second))
     };
     let n = origin.points.len();
     match course {
         Course::Grows(trend) => Evidence::speaks_for(
             "memcg: census",
             format!(
-                "{n} censuses show growth of {}",
+                "growing by {}, from {n} counts)",
                 rate(trend.per_second, trend.error)
             ),
         )
@@ -188,24 +194,24 @@ fn growth(origin: &Origin<'_>, course: Course) -> Evidence {
         Course::HasGrown(trend) => Evidence::speaks_for(
             "memcg: ages",
             format!(
-                "their ages show growth of {}",
+                "growing by {}, from their ages)",
                 rate(trend.per_second, trend.error)
             ),
         )
         .value(trend.per_second * 3600.0),
         Course::Stands if n < crate::evidence::trend::LEAST_POINTS => {
-            let text = format!("whether it grows: {n} censuses and no ages are too few to tell");
+            let text = format!("whether it grows: {n} counts and no ages are too few");
             Evidence::missing("memcg: census", text)
         }
         Course::Stands | Course::Drains => {
-            Evidence::against("memcg: census", format!("{n} censuses show no growth"))
+            Evidence::against("memcg: census", format!("no growth in {n} counts"))
         }
     }
 }
 
 fn pins(origin: &Origin<'_>) -> Vec<Evidence> {
     let Some([file, shmem, anon, other]) = origin.pages else {
-        let text = "what pins them: the way the census was taken does not show pages";
+        let text = "what pins them: this census method does not show pages";
         return vec![Evidence::missing("memcg: census", text)];
     };
     let kinds = [
@@ -217,12 +223,12 @@ fn pins(origin: &Origin<'_>) -> Vec<Evidence> {
     let held: Vec<String> = kinds
         .iter()
         .filter(|(_, n)| *n > 0)
-        .map(|(name, n)| format!("{} pages of {name}", figures::count(*n)))
+        .map(|(name, n)| format!("{} of {name}", figures::plural(*n, "page")))
         .collect();
     let mut evidence = Vec::new();
     if held.is_empty() {
         let text = format!(
-            "{} of them hold no page: on their way out, or held by a socket",
+            "{} of them have no page: about to be released, or pinned by a socket",
             figures::count(origin.without_pin)
         );
         evidence.push(Evidence::against("memcg: pages", text));
@@ -251,14 +257,14 @@ fn remedies(origin: &Origin<'_>) -> Vec<Remedy> {
     let is_tmpfs = origin.pages.is_some_and(|[file, shmem, ..]| shmem > file);
     if let Some(pin) = tmpfs.filter(|_| is_tmpfs) {
         let text = format!(
-            "tmpfs pages go only when their files do, never by reclaim: delete {} once nobody needs them",
+            "Delete {} when it is no longer needed: reclaim does not free tmpfs pages",
             pin.path
         );
         remedies.push(Remedy::advice(RemedyKind::CleanUp, text));
     } else {
         remedies.push(Remedy::command(
             RemedyKind::CleanUp,
-            "let the kernel go of them, once nobody makes new ones",
+            "Reclaim them once the source has stopped",
             format!(
                 "sudo sexton fix --origin {} --apply",
                 shell_word(&origin.subject.name)
@@ -267,7 +273,7 @@ fn remedies(origin: &Origin<'_>) -> Vec<Remedy> {
     }
     remedies.push(Remedy::command(
         RemedyKind::Look,
-        "say which files pin them",
+        "List the files that pin them",
         "sudo sexton zombies --by file",
     ));
     remedies

@@ -1,13 +1,13 @@
 //! MCG002: live cgroup directories are leaked
 //!
-//! Means: somebody makes cgroups and does not remove them. They are live, empty, old, and one
+//! Means: a program creates cgroups and does not remove them. They are live, empty, old, and one
 //! of many alike. They cost what dying ones cost, and also ids: at 65,535 live memory cgroups
 //! no more can be made.
 //! Not this: dying cgroups, which have no directory (MCG001); the few empty ones that a
 //! service keeps for its own order.
 //! By hand: `find /sys/fs/cgroup -depth -type d -mmin +60 -links 2` and look whether
 //! `cgroup.procs` is empty.
-//! Next: whoever makes them should remove them; empty ones can be removed by `rmdir`.
+//! Next: repair the program that creates them; `rmdir` removes empty ones.
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
@@ -39,8 +39,8 @@ static FLOOR: Threshold = Threshold {
     default: 110.0,
     range: (1.0, 65_535.0),
     unit: Measure::Count,
-    why: "fewer forgotten directories alike may be in order: kubelet runs up to 110 pods on a node \
-          (maxPods) and keeps what of them has ended for a while. The census calls none forgotten \
+    why: "fewer leaked directories alike may be in order: kubelet runs up to 110 pods on a node \
+          (maxPods) and keeps what of them has ended for a while. The census calls none leaked \
           that is younger than an hour, in use, or one of fewer than ten alike",
 };
 
@@ -50,16 +50,13 @@ static MANY: Threshold = Threshold {
     default: 1_000.0,
     range: (1.0, 65_535.0),
     unit: Measure::Count,
-    why: "so many cost as much as the dying ones that MCG001 is about; the kernel has 65,535 ids \
+    why: "these cost as much as the dying ones that MCG001 is about; the kernel has 65,535 ids \
           for live ones (MEM_CGROUP_ID_MAX)",
 };
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     if case.latest(&fact::MEMCG_LEAKED, &Subject::node()).is_none() {
-        return out.not_judged(
-            CODE,
-            "the way the census was taken does not show empty directories",
-        );
+        return out.not_judged(CODE, "this census method does not show empty directories");
     }
     for origin in case.origins() {
         if origin.leaked as f64 >= case.limit(&FLOOR) {
@@ -93,25 +90,25 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
             Severity::Note
         },
         confidence: Confidence::LIKELY,
-        title: format!("{n} empty cgroup directories {place} were never removed"),
+        title: format!("{n} leaked cgroup directories of {place}: empty, never removed"),
         figure: format!("{n} leaked"),
         since: None,
         evidence: vec![
             Evidence::speaks_for(
                 "memcg: census",
                 format!(
-                    "{n} of {} live ones are empty, older than an hour and alike",
+                    "{n} of {} live ones are empty, alike and older than an hour",
                     figures::count(origin.live)
                 ),
             )
             .value(origin.leaked as f64)
             .at(origin.at),
-            Evidence::missing("memcg: census", "whether somebody means to use them again"),
+            Evidence::missing("memcg: census", "whether their owner will use them again"),
         ],
         remedies: vec![Remedy::advice(
             RemedyKind::CleanUp,
             format!(
-                "remove the empty directories {place} with rmdir, deepest first; rmdir refuses those in use"
+                "Remove the empty directories {place} with rmdir, deepest first; rmdir refuses those in use"
             ),
         )],
         touched,

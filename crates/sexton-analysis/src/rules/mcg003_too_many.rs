@@ -14,6 +14,7 @@ use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures;
 
 const CODE: &str = "MCG003";
 
@@ -45,7 +46,7 @@ static MOST_PER_LIVE: Threshold = Threshold {
     default: 4.0,
     range: (1.0, 1e6),
     unit: Measure::Ratio,
-    why: "more than so many for each live one cannot be use; the founding incident had 286",
+    why: "a larger ratio to live ones is not normal use; the founding incident had 286",
 };
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
@@ -55,7 +56,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let (Some(live), Some(dying)) = (live, dying) else {
         return out.not_judged(
             CODE,
-            "live and dying memory cgroups could not be told apart",
+            "the counts do not separate live from dying memory cgroups",
         );
     };
     let total = live + dying;
@@ -68,15 +69,23 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         subject: node.clone(),
         severity: Severity::Warning,
         confidence: Confidence::CERTAIN,
-        title: format!("{total} memory cgroups are tracked for {live} in use"),
-        figure: format!("{total} for {live}"),
+        title: format!(
+            "the kernel tracks {} memory cgroups, {} of them live",
+            figures::count(total as u64),
+            figures::count(live as u64)
+        ),
+        figure: format!(
+            "{} tracked, {} live",
+            figures::count(total as u64),
+            figures::count(live as u64)
+        ),
         since: None,
         evidence: vec![
-            Evidence::speaks_for("memcg", format!("{live} live and {dying} dying")).value(total),
+            Evidence::speaks_for("memcg", format!("{live} live, {dying} dying")).value(total),
         ],
         remedies: vec![Remedy::command(
             RemedyKind::Look,
-            "say whose they are and what pins them",
+            "List their origins and what pins them",
             "sudo sexton zombies",
         )],
         touched: vec![node],

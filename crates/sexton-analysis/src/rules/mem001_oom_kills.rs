@@ -23,7 +23,7 @@ use crate::case::Case;
 use crate::evidence::oom_kills::{self, OomKill, Scope};
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Findings, Rule, Threshold};
-use crate::words::figures::{before, bytes, count, times};
+use crate::words::figures::{before, bytes, count, plural, times};
 use crate::words::unit_name;
 
 const CODE: &str = "MEM001";
@@ -110,7 +110,7 @@ fn finding(case: &Case<'_>, place: &Subject, kills: &[OomKill<'_>]) -> Finding {
             victims(case, place, kills),
             before(case.now(), last)
         ),
-        figure: format!("{} OOM kill{}", count(n), if n == 1 { "" } else { "s" }),
+        figure: plural(n, "OOM kill"),
         since: kills.iter().map(|kill| kill.at).min(),
         evidence: evidence(case, kills, n),
         remedies: remedies(place, kills),
@@ -150,7 +150,7 @@ fn why(kills: &[OomKill<'_>]) -> Option<String> {
     let told = kills.iter().rev().find(|kill| kill.scope.is_some())?;
     let limit = kills.iter().rev().find_map(|kill| kill.limit_bytes);
     Some(match (told.scope?, limit) {
-        (Scope::Node, _) => "the node was out of memory".into(),
+        (Scope::Node, _) => "the node is out of memory".into(),
         (Scope::Cgroup, Some(limit)) => format!("cgroup limit {}", bytes(limit)),
         (Scope::Cgroup, None) => "cgroup limit reached".into(),
     })
@@ -175,7 +175,7 @@ fn evidence(case: &Case<'_>, kills: &[OomKill<'_>], n: u64) -> Vec<Evidence> {
     let lines = kills.iter().rev().filter_map(|kill| kill.line);
     evidence.extend(lines.take(MAX_SHOWN).map(|line| line.evidence()));
     if kills.iter().all(|kill| kill.comm.is_none()) {
-        let text = "only their number was counted: no line and no exit names a victim";
+        let text = "the names of the killed processes: neither the log nor an exit names one";
         evidence.push(Evidence::missing("klog", text));
     }
     if !case.heard("klog") {
@@ -188,31 +188,34 @@ fn remedies(place: &Subject, kills: &[OomKill<'_>]) -> Vec<Remedy> {
     let look = |text: &str, command: String| Remedy::command(RemedyKind::Look, text, command);
     let is_node = kills.iter().any(|kill| kill.scope == Some(Scope::Node));
     let prevent = match (is_node, place.kind) {
-        (true, _) => "find what uses the node's memory, and give it a limit of its own".to_owned(),
+        (true, _) => "Find what uses the node's memory, and set a limit for it".to_owned(),
         (false, SubjectKind::Unit) => {
-            format!("raise MemoryMax= of {}, or reduce what it uses", place.name)
+            format!(
+                "Raise MemoryMax= of {}, or reduce its memory use",
+                place.name
+            )
         }
         (false, SubjectKind::Container) => {
-            "raise the memory limit of the container, or reduce what it uses".to_owned()
+            "Raise the memory limit of the container, or reduce its memory use".to_owned()
         }
-        (false, _) => "raise the memory limit of the cgroup, or reduce what it uses".to_owned(),
+        (false, _) => "Raise the memory limit of the cgroup, or reduce its memory use".to_owned(),
     };
     let mut remedies = vec![Remedy::advice(RemedyKind::Prevent, prevent)];
     if place.kind == SubjectKind::Unit && !unit_name::is_of_user(&place.name) {
         let unit = shell_word(&place.name);
         remedies.push(look(
-            "compare its memory limit with its use",
+            "Compare its memory limit with its use",
             format!("systemctl show -p MemoryMax,MemoryHigh,MemoryCurrent {unit}"),
         ));
     }
     if is_node {
         remedies.push(look(
-            "see what uses the node's memory",
+            "List processes by memory use",
             "ps -eo pid,rss,comm,cgroup --sort=-rss | head -n 20".into(),
         ));
     }
     remedies.push(look(
-        "see the kernel's report of each kill",
+        "Read the kernel's report of each kill",
         "journalctl -k -g 'oom-kill|Killed process'".into(),
     ));
     remedies

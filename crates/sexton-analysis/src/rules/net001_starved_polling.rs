@@ -1,10 +1,10 @@
-//! NET001: NIC polling starves on a core
+//! NET001: NAPI polling starves on a core
 //!
 //! Means: work of the network waits on a core because something else holds that core: a
 //! soft interrupt that was raised and not served, or a thread that polls and does not get
 //! to run. Drivers reset their device when this lasts about 5 s, so it is told at 0.5 s.
 //! Not this: a slow network, or a full one; packets that wait inside the device; a wait for
-//! work of sexton itself.
+//! work of sexton itself. A task that only had its turn on a shared core is not named.
 //! By hand: `sudo bpftrace -e 'tracepoint:irq:softirq_raise /args->vec==3/ { @[cpu]=nsecs }'`,
 //! or `/proc/net/softnet_stat` for what was dropped meanwhile.
 //! Next: the process that holds the core, which the finding names; move the interrupt
@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
+use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED, NapiDelay};
 use sexton_model::fact::nic::{NIC_INTERRUPT, NicInterrupt};
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
@@ -31,7 +32,7 @@ const CODE: &str = "NET001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "NIC polling starves on a core",
+    title: "NAPI polling starves on a core",
     needs: &["napi"],
     uses: &["nics"],
     is_essential: true,
@@ -79,6 +80,8 @@ struct Holder {
     place: Option<String>,
     /// It is the sexton that recorded this.
     is_own: bool,
+    /// How long it had the core, of the wait; older recordings do not tell.
+    had: Option<Duration>,
 }
 
 impl Wait {
@@ -125,10 +128,46 @@ fn waits(case: &Case<'_>) -> Vec<Wait> {
         let key = (wait.core.clone(), wait.what.clone(), wait.since);
         let known = waits.entry(key).or_insert_with(|| wait.clone());
         known.until = known.until.max(wait.until);
-        // The one seen during the wait, with its stack, says more than the one at its end.
-        known.holder = known.holder.take().or(wait.holder);
+        known.holder = preferred(known.holder.take(), wait.holder);
     }
-    waits.into_values().collect()
+    waits.into_values().map(Wait::without_turns).collect()
+}
+
+/// Of the one seen during the wait and the one at its end, the one that had the core longer. A
+/// stack that only one of them has is kept.
+fn preferred(during: Option<Holder>, at_end: Option<Holder>) -> Option<Holder> {
+    let (Some(during), Some(at_end)) = (&during, &at_end) else {
+        return during.or(at_end);
+    };
+    let is_longer = at_end.pid == during.pid || at_end.had > during.had;
+    let first = if is_longer && at_end.had.is_some() {
+        at_end
+    } else {
+        during
+    };
+    let same = [during, at_end]
+        .into_iter()
+        .filter(|one| one.pid == first.pid);
+    let place = same.filter_map(|one| one.place.clone()).next();
+    Some(Holder {
+        place,
+        ..first.clone()
+    })
+}
+
+/// A task that had the core for this part of a wait is who polling waited for; less is a turn
+/// among others.
+const MOST: f64 = 0.5;
+
+impl Wait {
+    /// Without a holder that only had its turn.
+    fn without_turns(mut self) -> Self {
+        let least = self.length().mul_f64(MOST);
+        self.holder = self
+            .holder
+            .filter(|holder| holder.had.is_none_or(|had| had >= least));
+        self
+    }
 }
 
 fn wait_of(event: Event<'_, NapiDelay>) -> Option<Wait> {
@@ -149,6 +188,7 @@ fn wait_of(event: Event<'_, NapiDelay>) -> Option<Wait> {
                 .to_owned(),
             place: kernel_walks::telling(&says.stack),
             is_own: says.holder_own == Some(true),
+            had: says.holder_ns.map(Duration::from_nanos),
         }),
     })
 }
@@ -159,9 +199,10 @@ fn finding(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Finding {
     let what = longest.map_or("", |wait| &wait.what);
     let holder = main_holder(waits);
     let devices = devices(case, core, waits);
-    let held = holder.map_or(String::new(), |holder| {
-        format!(", held by {} (pid {})", holder.comm, holder.pid)
-    });
+    let held = match holder {
+        Some(holder) => format!(", which {} (pid {}) occupied", holder.comm, holder.pid),
+        None => crowd(case, waits).map_or(String::new(), |crowd| format!("; {crowd}")),
+    };
     let mut touched = vec![core.clone()];
     touched.extend(devices.iter().map(|(subject, _)| subject.clone()));
     let pids: BTreeSet<&str> = holders(waits).map(|holder| holder.pid.as_str()).collect();
@@ -179,17 +220,28 @@ fn finding(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Finding {
         },
         confidence: Confidence::CERTAIN,
         title: format!(
-            "network polling ({what}) waited {} for core {}{held}",
+            "NAPI polling of {what} was delayed {} on core {}{held}",
             time(length),
             core.name
         ),
-        figure: format!("{what} waited {}", time(length)),
+        figure: format!("{what} delayed {}", time(length)),
         since: waits.iter().map(|wait| wait.since).min(),
-        evidence: evidence(waits, longest, &devices),
+        evidence: evidence(case, waits, longest, &devices),
         remedies: remedies(core, holder),
         episodes: span::longest(waits.iter().map(|wait| episode(wait, &devices)).collect()),
         touched,
     }
+}
+
+/// How many tasks shared the cores while polling waited.
+fn crowd(case: &Case<'_>, waits: &[Wait]) -> Option<String> {
+    let node = Subject::node();
+    let samples: Vec<_> = case.samples(&RUNNABLE_TASKS, &node).collect();
+    let spans: Vec<_> = waits.iter().map(|wait| (wait.since, wait.until)).collect();
+    let n = span::mean(&samples, &spans)?;
+    Some(format!(
+        "no one task had the core, {n:.0} tasks of the node could run"
+    ))
 }
 
 fn holders(waits: &[Wait]) -> impl Iterator<Item = &Holder> {
@@ -232,7 +284,7 @@ fn episode(wait: &Wait, devices: &[(Subject, String)]) -> Episode {
 fn devices(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Vec<(Subject, String)> {
     let mut known: BTreeMap<Subject, String> = BTreeMap::new();
     for (device, queue) in waits.iter().filter_map(Wait::instance) {
-        let how = "its polling thread is named after it";
+        let how = "its NAPI thread has its name";
         known.entry(device).or_insert_with(|| how.into());
         known.entry(queue).or_insert_with(|| how.into());
     }
@@ -259,7 +311,7 @@ fn devices(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Vec<(Subject, Str
                 .ends_with(&format!("/cpu-{}", core.name));
         if is_ours && waits.iter().any(inside) {
             let how = format!(
-                "it had work left and was not polled for {}",
+                "had packets pending and was not polled for {}",
                 time_ns(gap_ns)
             );
             known.insert(record.subject.clone(), how);
@@ -295,7 +347,7 @@ fn interrupts_of(case: &Case<'_>, core: &Subject) -> Vec<(Subject, Option<Subjec
             Interrupt::OfDevice => None,
             Interrupt::Other => return None,
         };
-        let how = format!("its interrupt {name} goes to that core");
+        let how = format!("its interrupt {name} is routed to that core");
         Some((device.clone(), queue, how))
     })
     .collect()
@@ -340,6 +392,7 @@ fn has_cpu(list: &str, cpu: u32) -> bool {
 }
 
 fn evidence(
+    case: &Case<'_>,
     waits: &[Wait],
     longest: Option<&Wait>,
     devices: &[(Subject, String)],
@@ -347,7 +400,7 @@ fn evidence(
     let mut all = Vec::new();
     if let Some(wait) = longest {
         let text = format!(
-            "{} waited {} for core {}; {} it waited over half a second",
+            "{} was delayed {} on core {}; delayed over 500 ms {}",
             wait.what,
             time(wait.length()),
             wait.core.name,
@@ -367,12 +420,15 @@ fn evidence(
                         function => format!(", in {function}"),
                     });
             let text = format!(
-                "{} (pid {}) ran there meanwhile{place}",
+                "{} (pid {}) ran on that core{place}",
                 holder.comm, holder.pid
             );
-            Evidence::speaks_for("napi: a look at the core", text)
+            Evidence::speaks_for("napi: stack on the core", text)
         }
-        None => Evidence::missing("napi", "who held the core was not seen"),
+        None => match crowd(case, waits) {
+            Some(crowd) => Evidence::speaks_for("cores: procs_running", crowd),
+            None => Evidence::missing("napi", "which process occupied the core"),
+        },
     });
     for (subject, how) in devices.iter().take(4) {
         all.push(Evidence::speaks_for(
@@ -381,7 +437,7 @@ fn evidence(
         ));
     }
     if devices.is_empty() {
-        let text = "which device is polled on that core is not known";
+        let text = "which device is polled on that core";
         all.push(Evidence::missing("nics", text));
     }
     all
@@ -392,13 +448,16 @@ fn remedies(core: &Subject, holder: Option<&Holder>) -> Vec<Remedy> {
     if let Some(holder) = holder {
         remedies.push(Remedy::command(
             RemedyKind::Look,
-            format!("see what {} does and where it may run", holder.comm),
+            format!("Print the affinity and kernel stack of {}", holder.comm),
             format!("taskset -cp {0}; sudo cat /proc/{0}/stack", holder.pid),
         ));
     }
     remedies.push(Remedy::advice(
         RemedyKind::Prevent,
-        format!("have the interrupts of core {} served elsewhere", core.name),
+        format!(
+            "Route the NIC interrupts of core {} to other cores (/proc/irq/N/smp_affinity_list)",
+            core.name
+        ),
     ));
     remedies
 }

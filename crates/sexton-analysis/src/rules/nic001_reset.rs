@@ -50,7 +50,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 
 fn finding(case: &Case<'_>, device: &Subject, trouble: &Trouble<'_>) -> Finding {
     let name = match device.kind {
-        SubjectKind::Node => "a network device".to_owned(),
+        SubjectKind::Node => "an unnamed device".to_owned(),
         _ => device.name.to_string(),
     };
     let moments = trouble.moments();
@@ -64,12 +64,12 @@ fn finding(case: &Case<'_>, device: &Subject, trouble: &Trouble<'_>) -> Finding 
             .iter()
             .any(|growth| growth.fact.name.contains("reset"));
     let what = match is_reset {
-        true => "was reset",
-        false => "got stuck",
+        true => "reset",
+        false => "transmit timeout",
     };
     let often = match n_times {
-        0 => "since boot, it is not known when".into(),
-        n => figures::times(n),
+        0 => format!("{what}s since boot, times unknown"),
+        n => figures::plural(n as u64, what),
     };
     let mut touched = vec![device.clone()];
     for subject in places(trouble) {
@@ -89,15 +89,15 @@ fn finding(case: &Case<'_>, device: &Subject, trouble: &Trouble<'_>) -> Finding 
         },
         confidence,
         title: match moments.last() {
-            Some(last) => format!("{name} {what} {often}, last {}", before(case.now(), *last)),
-            None => format!("{name} {what} {often}"),
+            Some(last) => format!("NIC {name}: {often}, last {}", before(case.now(), *last)),
+            None => format!("NIC {name}: {often}"),
         },
-        figure: format!("{name} {what} {often}"),
+        figure: often,
         since: moments.first().copied(),
         evidence: evidence(case, trouble),
         remedies: vec![Remedy::command(
             RemedyKind::Look,
-            "see what the driver counted",
+            "Print the driver's counters",
             match device.kind {
                 SubjectKind::Device => format!("ethtool -S {name}"),
                 _ => "dmesg -T".into(),
@@ -176,10 +176,7 @@ fn evidence(case: &Case<'_>, trouble: &Trouble<'_>) -> Vec<Evidence> {
         ));
     }
     for growth in trouble.growths.iter().take(MAX_SHOWN) {
-        let text = format!(
-            "{} of {} grew by {}",
-            growth.fact.name, growth.subject, growth.by
-        );
+        let text = format!("{} of {}: +{}", growth.fact.name, growth.subject, growth.by);
         all.push(
             Evidence::speaks_for("nics: ethtool, sysfs", text)
                 .value(growth.by)
@@ -188,13 +185,13 @@ fn evidence(case: &Case<'_>, trouble: &Trouble<'_>) -> Vec<Evidence> {
     }
     for (fact, subject, value) in trouble.standing.iter().take(MAX_SHOWN) {
         let text = format!(
-            "{} of {subject} was {value} already when sexton came: since boot, when is not known",
+            "{} of {subject} was {value} before the watch began: since boot, time unknown",
             fact.name
         );
         all.push(Evidence::speaks_for("nics: ethtool, sysfs", text).value(*value));
     }
     if !trouble.lines.is_empty() && !trouble.lines.iter().any(|line| line.is_of_kernel()) {
-        let text = "the kernel itself logged nothing of it";
+        let text = "the kernel itself logged no such event";
         all.push(Evidence::against("klog", text));
     }
     if !case.heard("klog") {

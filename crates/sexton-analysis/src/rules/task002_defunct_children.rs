@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     title: "defunct processes pile up",
     needs: &["processes"],
     uses: &[],
-    is_essential: false,
+    is_essential: true,
     is_cause: true,
     thresholds: &[&LEAST, &SCARCE],
     source: include_str!("task002_defunct_children.rs"),

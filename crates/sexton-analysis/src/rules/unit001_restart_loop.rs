@@ -60,16 +60,17 @@ impl Loop<'_> {
         let n = self.in_window().max(self.triggered.len() as f64);
         let title = match (self.is_only_triggered(), n > 0.0) {
             (true, _) => format!(
-                "{name} is started again and again by {}",
-                self.triggers().join(" ")
+                "{} starts {name} {}",
+                self.triggers().join(" "),
+                figures::every(n as u64, watched)
             ),
             (false, true) => format!(
-                "{name} restarts in a loop: {n} times in {}",
-                figures::time(watched)
+                "{name} is in a restart loop: systemd restarts it {}",
+                figures::every(n as u64, watched)
             ),
             (false, false) => format!(
-                "{name} restarts in a slow loop: {} restarts so far, none while sexton watched",
-                figures::count(self.total as u64)
+                "{name} is in a slow restart loop: {}, none during the watch",
+                figures::plural(self.total as u64, "restart")
             ),
         };
         let goes_on = n > 0.0;
@@ -85,8 +86,11 @@ impl Loop<'_> {
             },
             title,
             figure: match self.total > n {
-                true => format!("{} restarts", figures::count(self.total as u64)),
-                false => format!("{n} in {}", figures::time(watched)),
+                true => figures::plural(self.total as u64, "restart"),
+                false => {
+                    let n = figures::plural(n as u64, "start");
+                    format!("{n} in {}", figures::time(watched))
+                }
             },
             since: None,
             evidence,
@@ -102,30 +106,32 @@ impl Loop<'_> {
         if self.total > 0.0 {
             let total = figures::count(self.total as u64);
             let text = format!(
-                "NRestarts is {total}, {:.1} an hour since boot at least; it grew by {} in {watched}",
-                self.per_hour, self.grown
+                "NRestarts is {total}, at least {:.1}/h since boot; +{} in {watched}",
+                self.per_hour,
+                figures::count(self.grown as u64)
             );
             evidence.push(Evidence::speaks_for("units: NRestarts", text).value(self.total));
         }
         if self.restarted > 0.0 {
             let text = format!(
-                "{} restarts were seen on the bus in {watched}",
-                self.restarted
+                "{} in {watched}",
+                figures::plural(self.restarted as u64, "restart")
             );
             evidence.push(Evidence::speaks_for("units: bus", text).value(self.restarted));
         }
         if self.is_waiting {
-            let text = "it waited for its next restart when it was first seen";
+            let text = "it was waiting for its next restart when the watch began";
             evidence.push(Evidence::speaks_for("units: SubState", text));
         }
         if self.in_window() == 0.0 && self.total > 0.0 {
-            let text = format!("no restart fell into the {watched} of the watch");
+            let text = format!("no restart in the {watched} of the watch");
             evidence.push(Evidence::against("units: bus", text));
         }
         if !self.triggered.is_empty() {
             let by = self.triggers().join(" ");
             let n = self.triggered.len();
-            let text = format!("{n} starts in {watched} came by {by}, not by Restart=");
+            let starts = figures::plural(n as u64, "start");
+            let text = format!("{starts} in {watched} by {by}, not by Restart=");
             evidence.push(Evidence::speaks_for("units: bus", text).value(n as f64));
         }
         evidence
@@ -153,8 +159,8 @@ fn last_end(stops: &[Event<'_, UnitStopped>]) -> Option<Evidence> {
         format!(" after {}", figures::time(Duration::from_nanos(ns)))
     });
     let how = match (code, status) {
-        (Some("exited"), Some(status)) => Some(format!("it exited with {status}")),
-        (Some(how), Some(signal)) => Some(format!("it was {how} by signal {signal}")),
+        (Some("exited"), Some(status)) => Some(format!("exit status {status}")),
+        (Some(how), Some(signal)) => Some(format!("{how} by signal {signal}")),
         _ => None,
     };
     // systemd tells of a success where a status counts as one, or once the next run began:
@@ -164,10 +170,10 @@ fn last_end(stops: &[Event<'_, UnitStopped>]) -> Option<Evidence> {
         .result
         .as_deref()
         .filter(|result| *result != "unseen" && (*result != "success" || is_clean));
-    let result = result.map(|result| format!("systemd's result is {result}"));
+    let result = result.map(|result| format!("result {result}"));
     let told: Vec<String> = how.into_iter().chain(result).collect();
     let text = match told.is_empty() {
-        true => format!("its last run ended{lived}; how was not seen"),
+        true => format!("its last run ended{lived}; exit status unknown"),
         false => format!("its last run ended{lived}: {}", told.join(", ")),
     };
     Some(Evidence::speaks_for("units: bus", text).at(last.at))
@@ -177,13 +183,13 @@ fn remedies(unit: &str, triggers: &[&str]) -> Vec<Remedy> {
     vec![
         Remedy::command(
             RemedyKind::Stop,
-            "end the loop now",
+            "Stop the unit",
             unit_name::stop(unit, triggers),
         ),
-        Remedy::command(RemedyKind::Look, "see why it ends", journal(unit)),
+        Remedy::command(RemedyKind::Look, "Read why it exits", journal(unit)),
         Remedy::command(
             RemedyKind::Prevent,
-            "keep it from starting here, on this node and in the image",
+            "Disable the unit, here and in the image",
             unit_name::disable(unit, triggers),
         ),
     ]

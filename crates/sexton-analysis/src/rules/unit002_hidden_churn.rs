@@ -1,4 +1,4 @@
-//! UNIT002: a unit looks healthy but churns containers or cgroups
+//! UNIT002: an active unit churns containers or cgroups
 //!
 //! Means: systemd shows the unit active and counts no restarts, while something in it, or a
 //! daemon on its behalf, makes cgroups or containers again and again, and the kernel keeps
@@ -39,7 +39,7 @@ const CODE: &str = "UNIT002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
-    title: "a unit looks healthy but churns containers or cgroups",
+    title: "an active unit churns containers or cgroups",
     needs: &[],
     uses: &[
         "cgroups",
@@ -67,7 +67,7 @@ static LEAST_BIRTHS: Threshold = Threshold {
     default: 5.0,
     range: (2.0, 1e9),
     unit: Measure::Count,
-    why: "so many births in the window that lead to one maker are churn: more than a pod has \
+    why: "this number of creations in the window by one creator is churn: more than a pod has \
           whose container kubelet restarts with its delays (10 s, 20 s: three containers and a \
           sandbox in half a minute). Slower loops are found by what they left before",
 };
@@ -88,7 +88,7 @@ static LEAST_LEFT: Threshold = Threshold {
     default: 6.0,
     range: (1.0, 1e9),
     unit: Measure::Count,
-    why: "so many removed cgroups must still be held by the kernel for churn to be harmful: on a \
+    why: "this number of removed cgroups must still be held by the kernel for churn to be harmful: on a \
           kernel where nothing pins them (7.2) 0 to 5 were measured on their way at any moment",
 };
 

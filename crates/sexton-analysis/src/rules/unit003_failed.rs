@@ -112,11 +112,11 @@ fn finding(state: &State<'_>) -> Finding {
     let why = match (result, state.exit_status) {
         (Some(result), Some(status)) => format!("{result}, status {status}"),
         (Some(result), None) => result.to_owned(),
-        _ => "the result is not known".into(),
+        _ => "result unknown".into(),
     };
     let title = match result {
-        Some(LIMIT_HIT) => format!("{name} was started too often and given up"),
-        Some("dependency") => format!("{name} could not start: what it depends on failed"),
+        Some(LIMIT_HIT) => format!("{name} hit its start limit; systemd stopped restarting it"),
+        Some("dependency") => format!("{name} could not start: a dependency failed"),
         _ => format!("{name} has failed"),
     };
     Finding {
@@ -131,10 +131,10 @@ fn finding(state: &State<'_>) -> Finding {
             Evidence::speaks_for("units", format!("its state is failed: {why}")).at(state.at),
         ],
         remedies: vec![
-            Remedy::command(RemedyKind::Look, "see why", systemctl("status", name)),
+            Remedy::command(RemedyKind::Look, "Read why", systemctl("status", name)),
             Remedy::command(
                 RemedyKind::CleanUp,
-                "forget it once it is settled",
+                "Clear the state once the cause is removed",
                 systemctl("reset-failed", name),
             ),
         ],

@@ -1,7 +1,7 @@
 //! UNIT004: an enabled unit has no use in this deployment
 //!
-//! Means: a known offender is enabled on a machine of a shape that has no use for it, or the
-//! shape itself does not want it. Where it also restarts without end or cannot start, it
+//! Means: a known offender is enabled on a node whose deployment profile has no use for it,
+//! or the profile itself excludes it. Where it also restarts without end or cannot start, it
 //! will do harm; elsewhere it only costs.
 //! Not this: a unit that some sign on the machine asks for; such a veto is shown.
 //! By hand: `sexton image audit / --why UNIT`; the signature that is named says what for.
@@ -45,7 +45,7 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
         .says()
         .shape
         .as_deref()
-        .unwrap_or("machine of this shape");
+        .unwrap_or("node of this deployment profile");
     let state = unit.says().state.as_deref().unwrap_or("on");
     let harms = unit.is_endless() || unit.is_broken();
     let mut together = vec![shell_word(&name)];
@@ -60,19 +60,19 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
             Severity::Note
         },
         confidence: Confidence::LIKELY,
-        title: format!("{name} has no use on a {shape}: {why}"),
-        figure: format!("{state} for nothing"),
+        title: format!("{name} is {state} but has no use on a {shape}"),
+        figure: format!("{state}, not used here"),
         since: None,
         evidence: evidence(unit, why, shape, state),
         remedies: vec![
             Remedy::command(
                 RemedyKind::Prevent,
-                "keep it out of the next image",
+                "Remove it from the next image",
                 "sexton image fix ROOT",
             ),
             Remedy::command(
                 RemedyKind::Stop,
-                "turn it off here, with all that starts it",
+                "Stop and mask the unit and its triggers",
                 format!("sudo systemctl mask --now {}", together.join(" ")),
             ),
         ],
@@ -84,7 +84,7 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
 
 fn evidence(unit: Weighed<'_>, why: &str, shape: &str, state: &str) -> Vec<Evidence> {
     let source = unit.says().offender.as_ref().map_or_else(
-        || format!("shape {shape}"),
+        || format!("deployment profile {shape}"),
         |slug| format!("signature {slug}"),
     );
     let mut evidence = vec![Evidence::speaks_for(source.clone(), why)];
@@ -93,11 +93,11 @@ fn evidence(unit: Weighed<'_>, why: &str, shape: &str, state: &str) -> Vec<Evide
     }
     evidence.push(Evidence::speaks_for(
         "unit_files",
-        format!("its state is {state}"),
+        format!("its unit file state is {state}"),
     ));
     let risk = unit.says().offender_risk.as_deref();
     if let Some(risk) = risk.filter(|risk| *risk != "low") {
-        let text = format!("where it is wanted after all, masking it is of {risk} risk");
+        let text = format!("risk of masking it where it is in use: {risk}");
         evidence.push(Evidence::against(source, text));
     }
     evidence

@@ -15,6 +15,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 use crate::case::Case;
 use crate::evidence::unit_files::Weighed;
 use crate::rule::{Findings, Rule};
+use crate::words::figures::count;
 use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT005";
@@ -47,28 +48,7 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
     }
     let subject = unit.0.subject.clone();
     let name = subject.name.to_string();
-    let says = unit.says();
-    let runs = says.runs_per_day.unwrap_or(0);
-    let arithmetic = says.arithmetic.as_deref().unwrap_or_default();
-    let restart = says.restart.as_deref().unwrap_or_default();
-    let mut evidence = vec![
-        Evidence::speaks_for("unit_files", format!("Restart={restart}; {arithmetic}")),
-        Evidence::speaks_for(
-            "unit_files",
-            format!("at most {runs} runs a day, each with a memory cgroup"),
-        )
-        .value(runs as f64),
-    ];
-    match says.prevented_by.is_empty() {
-        false => evidence.push(Evidence::against(
-            "unit_files",
-            format!("exit codes that end it: {}", says.prevented_by.join(" ")),
-        )),
-        true => evidence.push(Evidence::speaks_for(
-            "unit_files",
-            "no RestartPreventExitStatus= ends it",
-        )),
-    }
+    let runs = unit.says().runs_per_day.unwrap_or(0);
     Some(Finding {
         code: CODE,
         severity: if harms {
@@ -81,13 +61,16 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
         } else {
             Confidence::POSSIBLE
         },
-        title: format!("{name} restarts without end when it fails, up to {runs} times a day"),
-        figure: format!("up to {runs} cgroups a day"),
+        title: format!(
+            "{name} has no effective start limit: up to {} restarts a day if it fails",
+            count(runs)
+        ),
+        figure: format!("up to {} restarts/day", count(runs)),
         since: None,
-        evidence,
+        evidence: evidence(unit),
         remedies: vec![Remedy::command(
             RemedyKind::Prevent,
-            "bound its restarts",
+            "Set a start limit",
             format!(
                 "{}   # [Unit] StartLimitIntervalSec=1h StartLimitBurst=10",
                 systemctl("edit", &name)
@@ -97,4 +80,36 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
         episodes: Vec::new(),
         subject,
     })
+}
+
+fn evidence(unit: Weighed<'_>) -> Vec<Evidence> {
+    let says = unit.says();
+    let runs = says.runs_per_day.unwrap_or(0);
+    let arithmetic = says.arithmetic.as_deref().unwrap_or_default();
+    let restart = says.restart.as_deref().unwrap_or_default();
+    let mut evidence = vec![
+        Evidence::speaks_for("unit_files", format!("Restart={restart}; {arithmetic}")),
+        Evidence::speaks_for(
+            "unit_files",
+            format!(
+                "at most {} runs a day, each in a new memory cgroup",
+                count(runs)
+            ),
+        )
+        .value(runs as f64),
+    ];
+    match says.prevented_by.is_empty() {
+        false => evidence.push(Evidence::against(
+            "unit_files",
+            format!(
+                "exit codes that stop the restarts: {}",
+                says.prevented_by.join(" ")
+            ),
+        )),
+        true => evidence.push(Evidence::speaks_for(
+            "unit_files",
+            "no RestartPreventExitStatus= stops the restarts",
+        )),
+    }
+    evidence
 }

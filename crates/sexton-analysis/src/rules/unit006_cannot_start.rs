@@ -49,18 +49,18 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
             Severity::Note
         },
         confidence: Confidence::LIKELY,
-        title: format!("{name} cannot start here: {why}"),
+        title: format!("{name} cannot start: {why}"),
         figure: why.to_owned(),
         since: None,
         evidence: vec![
             Evidence::speaks_for("unit_files", why),
-            Evidence::speaks_for("unit_files", format!("its file belongs to {package}")),
+            Evidence::speaks_for("unit_files", format!("its unit file belongs to {package}")),
         ],
         remedies: vec![
-            Remedy::advice(RemedyKind::Stop, "install what is missing"),
+            Remedy::advice(RemedyKind::Stop, "Install what is missing"),
             Remedy::command(
                 RemedyKind::Prevent,
-                "or turn it off",
+                "Or disable the unit",
                 systemctl("disable", &name),
             ),
         ],

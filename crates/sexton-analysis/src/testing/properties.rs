@@ -121,7 +121,7 @@ fn evidence_meets() {
     let watches = prop::collection::vec(a_record(), 200);
     let mut codes = BTreeSet::new();
     let mut n_links = 0;
-    for _ in 0..64 {
+    for _ in 0..192 {
         let records = watches.new_tree(&mut runner).expect("records").current();
         let diagnosis = judge(records);
         codes.extend(diagnosis.findings.iter().map(|finding| finding.code));

@@ -5,12 +5,22 @@ use std::collections::BTreeSet;
 
 use sexton_model::diagnosis::Link;
 use sexton_model::finding::{Confidence, Finding, FindingId, Severity};
+use sexton_model::moment::Moment;
 
+use super::age;
 use crate::rules;
 
 /// All chains, gravest first. Each finding is in one at least: alone, if nothing joins it.
-pub(crate) fn chains(findings: &[Finding], links: &[Link]) -> Vec<Vec<FindingId>> {
-    let net = Net { findings, links };
+pub(crate) fn chains(
+    findings: &[Finding],
+    links: &[Link],
+    began: Option<Moment>,
+) -> Vec<Vec<FindingId>> {
+    let net = Net {
+        findings,
+        links,
+        began,
+    };
     let mut chains: Vec<Vec<FindingId>> = Vec::new();
     let mut told: BTreeSet<FindingId> = BTreeSet::new();
     let (ends, others): (Vec<_>, Vec<_>) = findings
@@ -32,10 +42,13 @@ pub(crate) fn chains(findings: &[Finding], links: &[Link]) -> Vec<Vec<FindingId>
 struct Net<'a> {
     findings: &'a [Finding],
     links: &'a [Link],
+    /// When the watch began.
+    began: Option<Moment>,
 }
 
 /// Sorts chains, gravest first.
 type Gravity = (
+    bool,
     Reverse<Severity>,
     Reverse<bool>,
     Reverse<usize>,
@@ -105,6 +118,7 @@ impl Net<'_> {
         let severity = findings.clone().map(|finding| finding.severity).max();
         let confidence = findings.map(|finding| finding.confidence).min();
         (
+            age::is_over(self.findings, chain, self.began),
             Reverse(severity.unwrap_or(Severity::Note)),
             Reverse(begins_with_a_cause(self.findings, chain)),
             Reverse(chain.len()),
@@ -115,7 +129,7 @@ impl Net<'_> {
     }
 }
 
-/// Whether a chain begins with something that can be what all began with.
+/// Whether a chain begins with a rule whose findings can be root causes.
 pub(crate) fn begins_with_a_cause(findings: &[Finding], chain: &[FindingId]) -> bool {
     let first = chain.first();
     let root = findings.iter().find(|finding| Some(&finding.id()) == first);

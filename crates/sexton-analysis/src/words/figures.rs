@@ -45,17 +45,36 @@ pub(crate) fn count(n: u64) -> String {
     shown
 }
 
-/// `48 MiB`.
+/// `48 MiB`, `1 GiB`, `1.5 GiB`.
 pub(crate) fn bytes(bytes: f64) -> String {
     const MIB: f64 = 1_048_576.0;
     match bytes {
-        b if b >= 1024.0 * MIB => format!("{:.1} GiB", b / (1024.0 * MIB)),
+        b if b >= 1024.0 * MIB => {
+            let gib = format!("{:.1}", b / (1024.0 * MIB));
+            format!("{} GiB", gib.trim_end_matches(".0"))
+        }
         b if b >= MIB => format!("{:.0} MiB", b / MIB),
         b => format!("{:.0} KiB", b / 1024.0),
     }
 }
 
-/// `1 time`, `3 times`.
+/// `1 restart`, `1,457 restarts`.
+pub(crate) fn plural(n: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// `+2,232/h`.
+pub(crate) fn per_hour(per_second: f64) -> String {
+    format!("+{}/h", count((per_second * 3600.0).max(0.0) as u64))
+}
+
+/// How often something happens, of `n` times in a span: `every 1.4 s`.
+pub(crate) fn every(n: u64, span: Duration) -> String {
+    let each = span.as_secs_f64() / n.max(1) as f64;
+    format!("every {}", time(Duration::from_secs_f64(each)))
+}
+
+/// `once`, `twice`, `3 times`.
 pub(crate) fn times(n: usize) -> String {
     match n {
         1 => "once".into(),

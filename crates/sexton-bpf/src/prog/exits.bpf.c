@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Tells of processes that end otherwise than with status 0, and of those with certain
- * names, however they end.
+ * names, however they end. Counts all of them by their parents.
  *
  * Raw tracepoints: nothing but BPF itself is needed to attach them, and a process
  * that ends costs the kernel no record it would throw away. The task that ends is
@@ -56,12 +56,21 @@ struct {
 	__type(value, u8);
 } told SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, N_MAKERS);
+	__type(key, u32);
+	__type(value, struct exits_maker);
+} makers SEC(".maps");
+
 /* Names of programs that are told of also when they end well, filled up with zeros. */
 const volatile u64 clients[MAX_CLIENTS][COMM_LEN / sizeof(u64)];
 
 struct exits_tally tally;
 /* Rust knows the types of globals only. */
 struct exits_event event_type;
+const volatile struct exits_maker maker_type;
 
 static __always_inline u64 started(struct task_struct *task)
 {
@@ -145,6 +154,73 @@ static __always_inline void tell(struct task_struct *leader, struct signal_struc
 		__sync_fetch_and_add(&tally.n_lost, 1);
 }
 
+/* A maker that made nothing for so long gives its place to another. */
+#define MAKER_IDLE_NS 5000000000ULL
+
+static __always_inline bool is_of(struct exits_maker *maker, u64 cgroup_id, u64 *comm)
+{
+	return maker->cgroup_id == cgroup_id && maker->comm[0] == comm[0] && maker->comm[1] == comm[1];
+}
+
+/* Gives a place to a maker. Two cores may do so at once: one of them loses some of its count. */
+static __always_inline void claim(struct exits_maker *maker, struct task_struct *task, u64 cgroup_id, u64 *comm)
+{
+	struct exits_next *to;
+	u32 zero = 0;
+
+	to = bpf_map_lookup_elem(&next, &zero);
+	if (!to)
+		return;
+	see_cgroup(to, task);
+	maker->n = 0;
+	maker->n_short = 0;
+	maker->cgroup_id = cgroup_id;
+	maker->comm[0] = comm[0];
+	maker->comm[1] = comm[1];
+	maker->names_len = to->event.names_len;
+	bpf_probe_read_kernel(maker->names, sizeof(maker->names), to->names);
+}
+
+/* Counts an exit for the parent's name and the cgroup. Parents come and go in a storm, and what
+ * has lost its parent is given another, so neither alone tells who it is. */
+static __always_inline void count_maker(struct task_struct *task, struct task_struct *leader, u64 start_ns)
+{
+	struct task_struct *parent = BPF_CORE_READ(leader, real_parent);
+	u64 now = bpf_ktime_get_boot_ns(), comm[COMM_LEN / sizeof(u64)] = {}, cgroup_id;
+	struct task_struct *of = BPF_CORE_READ(parent, group_leader);
+	struct exits_maker *maker = 0, *other;
+	u32 slot;
+
+	cgroup_id = BPF_CORE_READ(home_of(task), id);
+	bpf_probe_read_kernel_str(comm, sizeof(comm), of->comm);
+	slot = (cgroup_id ^ comm[0] ^ comm[1] * 31) * 0x9e3779b97f4a7c15ULL >> 57;
+	for (u32 i = 0; i < 2; i++) {
+		u32 at = (slot ^ i) & (N_MAKERS - 1);
+
+		other = bpf_map_lookup_elem(&makers, &at);
+		if (!other)
+			return;
+		if (is_of(other, cgroup_id, comm)) {
+			maker = other;
+			break;
+		}
+		if (!maker && now - other->last_ns > MAKER_IDLE_NS)
+			maker = other;
+	}
+	if (!maker) {
+		__sync_fetch_and_add(&tally.n_unplaced, 1);
+		return;
+	}
+	if (!is_of(maker, cgroup_id, comm))
+		claim(maker, task, cgroup_id, comm);
+	maker->last_ns = now;
+	maker->parent = BPF_CORE_READ(of, tgid);
+	bpf_probe_read_kernel(maker->child, sizeof(maker->child), leader->comm);
+	__sync_fetch_and_add(&maker->n, 1);
+	if (now - start_ns < SHORT_NS)
+		__sync_fetch_and_add(&maker->n_short, 1);
+}
+
 SEC("raw_tp/sched_process_exit")
 int exits_process_exit(void *ctx)
 {
@@ -162,6 +238,7 @@ int exits_process_exit(void *ctx)
 	/* Counts the tasks that are not through with this yet, too. */
 	if (BPF_CORE_READ(signal, nr_threads) > 1 && bpf_map_update_elem(&told, &process, &one, BPF_NOEXIST))
 		return 0;
+	count_maker(task, leader, process.start_ns);
 	code = code_of(leader, signal);
 	if (!code) {
 		__sync_fetch_and_add(&tally.n_normal, 1);

@@ -29,12 +29,32 @@ struct exits_event {
 	u8 comm[COMM_LEN];
 };
 
+#define N_MAKERS 128
+#define MAKER_NAMES_LEN 512
+/* An exit of a process that had run for less is that of a short one. */
+#define SHORT_NS 1000000000
+
+/* Processes that exited, by their cgroup and the name of their parent: who makes many of them.
+ * Counts only grow, until the place is given to another that has more. */
+struct exits_maker {
+	u64 n;
+	u64 n_short;
+	u64 last_ns; /* of the last exit, since boot */
+	u64 cgroup_id;
+	u64 comm[COMM_LEN / sizeof(u64)]; /* of the parent, filled up with zeros */
+	u64 child[COMM_LEN / sizeof(u64)]; /* of the child that exited last */
+	u32 parent;			  /* of the child that exited last */
+	u32 names_len;
+	u8 names[MAKER_NAMES_LEN]; /* of the cgroup, as in an event */
+};
+
 /* Counted whether or not the event found room in the ring. */
 struct exits_tally {
 	u64 n_normal;	   /* ended with status 0 */
 	u64 n_abnormal;	   /* any other way */
 	u64 n_oom_victims; /* chosen to be killed, dead yet or not */
 	u64 n_lost;	   /* no room in the ring */
+	u64 n_unplaced;	   /* no place among the makers */
 };
 
 #endif

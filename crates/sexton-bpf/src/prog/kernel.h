@@ -131,6 +131,7 @@ struct signal_struct {
 struct task_struct {
 	struct css_set *cgroups;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	unsigned int flags;

@@ -24,6 +24,7 @@ fn run(bytes: &[u8]) {
     fuzzing::proc_stat(bytes);
     fuzzing::process_stat(bytes);
     fuzzing::limit_files(bytes);
+    fuzzing::disk_files(bytes);
     crate::shown::assert_plain(&fuzzing::task_stat(bytes));
     if let Some(name) = fuzzing::interrupt_files(bytes) {
         crate::shown::assert_plain(&name);

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use sexton_host::{Kind, Root};
 
 use super::Opened;
+use super::oci_digest::{blob_path, check, damaged, digest_of};
 use super::tar::{Layers, Sort};
 use crate::bytes::{Bytes, Shared};
 use crate::error::ImageError;
@@ -34,6 +35,27 @@ struct Index {
 #[derive(Debug, Deserialize)]
 struct Manifest {
     layers: Vec<Descriptor>,
+    config: Option<Descriptor>,
+}
+
+/// What an image says of itself: one digest of each layer, not compressed.
+#[derive(Debug, Deserialize)]
+struct Config {
+    rootfs: Rootfs,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rootfs {
+    #[serde(default)]
+    diff_ids: Vec<String>,
+}
+
+/// Where a layer is, and what it must be.
+#[derive(Debug)]
+struct Layer {
+    path: PathBuf,
+    digest: Option<String>,
+    size: Option<u64>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -41,6 +63,7 @@ struct Descriptor {
     #[serde(rename = "mediaType", default)]
     media_type: String,
     digest: String,
+    size: Option<u64>,
     platform: Option<Platform>,
 }
 
@@ -55,6 +78,8 @@ struct Platform {
 struct Saved {
     #[serde(rename = "RepoTags")]
     tags: Option<Vec<String>>,
+    #[serde(rename = "Config")]
+    config: Option<String>,
     #[serde(rename = "Layers")]
     layers: Vec<String>,
 }
@@ -78,32 +103,29 @@ pub(super) fn is_blob_name(path: &[u8]) -> bool {
 /// Puts the layers of the image one over the other.
 pub(super) fn open(root: Arc<dyn Root>, gaps: &mut Gaps) -> Result<Opened, ImageError> {
     let (layers, what) = if root.link_meta(Path::new(INDEX)).is_ok() {
-        let paths = oci_layers(root.as_ref(), gaps)?;
-        (paths, "OCI image")
+        (oci_layers(root.as_ref(), gaps)?, "OCI image")
     } else {
-        let paths = docker_layers(root.as_ref(), gaps)?;
-        (paths, "docker save")
+        (docker_layers(root.as_ref(), gaps)?, "docker save")
     };
     if layers.len() > N_LAYERS_MAX {
         return Err(damaged(format!("{} layers", layers.len())));
     }
     let mut stack = Layers::default();
-    for path in &layers {
-        let blob = Blob::open(&root, path).map_err(|error| {
+    for layer in &layers {
+        let blob = Blob::open(&root, &layer.path).map_err(|error| {
             damaged(format!(
                 "the layer {} cannot be read: {error}",
-                path.display()
+                layer.path.display()
             ))
         })?;
+        if let Some(digest) = &layer.digest {
+            check(&blob, digest, layer.size)?;
+        }
         let blob: Shared = Arc::new(blob);
         stack.add(&blob, Sort::Layer, gaps).map_err(damaged)?;
     }
     let what = format!("{what}, {} layers", layers.len());
     Ok((Box::new(stack.finish().map_err(damaged)?), what))
-}
-
-fn damaged(what: impl ToString) -> ImageError {
-    ImageError::damaged("an OCI image", what)
 }
 
 fn json<T: serde::de::DeserializeOwned>(root: &dyn Root, path: &Path) -> Result<T, ImageError> {
@@ -115,11 +137,36 @@ fn json<T: serde::de::DeserializeOwned>(root: &dyn Root, path: &Path) -> Result<
         .map_err(|error| damaged(format!("cannot make sense of {name}: {error}")))
 }
 
+/// The same, of a blob that must be what its descriptor says.
+fn json_blob<T: serde::de::DeserializeOwned>(
+    root: &dyn Root,
+    blob: &Descriptor,
+) -> Result<T, ImageError> {
+    let path = blob_path(&blob.digest)?;
+    let text = root
+        .read(&path, JSON_BYTES_MAX)
+        .map_err(|error| damaged(format!("cannot read {}: {error}", path.display())))?;
+    check(&text, &blob.digest, blob.size)?;
+    serde_json::from_slice(&text)
+        .map_err(|error| damaged(format!("cannot make sense of {}: {error}", path.display())))
+}
+
+/// An image names each of its layers twice; one that is named once was dropped or added.
+fn check_count(n_layers: usize, config: &Config) -> Result<(), ImageError> {
+    let n_named = config.rootfs.diff_ids.len();
+    match n_layers == n_named {
+        true => Ok(()),
+        false => Err(damaged(format!(
+            "it has {n_layers} layers, and its configuration names {n_named}"
+        ))),
+    }
+}
+
 fn saved(root: &dyn Root) -> Result<Vec<Saved>, ImageError> {
     json(root, Path::new(DOCKER_MANIFEST))
 }
 
-fn docker_layers(root: &dyn Root, gaps: &mut Gaps) -> Result<Vec<PathBuf>, ImageError> {
+fn docker_layers(root: &dyn Root, gaps: &mut Gaps) -> Result<Vec<Layer>, ImageError> {
     let images = saved(root)?;
     let n_images = images.len();
     let first = images
@@ -133,27 +180,52 @@ fn docker_layers(root: &dyn Root, gaps: &mut Gaps) -> Result<Vec<PathBuf>, Image
             "it holds {n_images} images; only the first is read: {tag}"
         ));
     }
-    Ok(first
-        .layers
-        .iter()
-        .map(|path| Path::new("/").join(path))
+    let config = first
+        .config
+        .as_deref()
+        .map(|path| Path::new("/").join(path));
+    let config: Option<Config> = match config {
+        Some(path) => Some(json(root, &path)?),
+        None => None,
+    };
+    if let Some(config) = &config {
+        check_count(first.layers.len(), config)?;
+    }
+    let diff_id = |n: usize| config.as_ref()?.rootfs.diff_ids.get(n).cloned();
+    let layers = first.layers.iter().enumerate();
+    Ok(layers
+        .map(|(n, path)| Layer {
+            path: Path::new("/").join(path),
+            // A layer is named by its own digest, or is not compressed and has that of the
+            // configuration.
+            digest: digest_of(path).or_else(|| diff_id(n)),
+            size: None,
+        })
         .collect())
 }
 
-fn oci_layers(root: &dyn Root, gaps: &mut Gaps) -> Result<Vec<PathBuf>, ImageError> {
-    let mut path = PathBuf::from(INDEX);
+fn oci_layers(root: &dyn Root, gaps: &mut Gaps) -> Result<Vec<Layer>, ImageError> {
+    let mut index: Index = json(root, Path::new(INDEX))?;
     for _ in 0..N_INDEXES_MAX {
-        let index: Index = json(root, &path)?;
         let chosen = choose(index.manifests, gaps)?;
-        path = blob_path(&chosen.digest)?;
-        if !chosen.media_type.contains("index") && !chosen.media_type.contains("manifest.list") {
-            let manifest: Manifest = json(root, &path)?;
-            return manifest
-                .layers
-                .iter()
-                .map(|layer| blob_path(&layer.digest))
-                .collect();
+        if chosen.media_type.contains("index") || chosen.media_type.contains("manifest.list") {
+            index = json_blob(root, &chosen)?;
+            continue;
         }
+        let manifest: Manifest = json_blob(root, &chosen)?;
+        if let Some(config) = &manifest.config {
+            check_count(manifest.layers.len(), &json_blob(root, config)?)?;
+        }
+        let layers = manifest.layers.into_iter();
+        return layers
+            .map(|layer| {
+                Ok(Layer {
+                    path: blob_path(&layer.digest)?,
+                    digest: Some(layer.digest),
+                    size: layer.size,
+                })
+            })
+            .collect();
     }
     Err(damaged("indexes within indexes within indexes"))
 }
@@ -188,18 +260,6 @@ fn choose(manifests: Vec<Descriptor>, gaps: &mut Gaps) -> Result<Descriptor, Ima
         ));
     }
     Ok(chosen)
-}
-
-/// Where a blob lies. A digest is letters, digits and one colon: anything else would be a
-/// way to name another file.
-fn blob_path(digest: &str) -> Result<PathBuf, ImageError> {
-    let is_plain = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
-    match digest.split_once(':') {
-        Some((algorithm, hash)) if is_plain(algorithm) && is_plain(hash) => {
-            Ok(Path::new("/blobs").join(algorithm).join(hash))
-        }
-        _ => Err(damaged("a digest that is none")),
-    }
 }
 
 /// A file of a tree, as bytes.
@@ -247,21 +307,4 @@ pub(super) fn parse_any(text: &[u8]) {
         }
     }
     let _ = serde_json::from_slice::<Vec<Saved>>(text);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_digest_names_a_blob_and_nothing_else() {
-        let check = |digest: &str, expected: Option<&str>| {
-            assert_eq!(blob_path(digest).ok().as_deref(), expected.map(Path::new));
-        };
-        check("sha256:ab12", Some("/blobs/sha256/ab12"));
-        check("sha256:../../etc/passwd", None);
-        check("../x:ab", None);
-        check("sha256:", None);
-        check("ab12", None);
-    }
 }

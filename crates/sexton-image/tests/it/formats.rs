@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use crate::shelf::{Shelf, dump, run};
 
@@ -174,50 +175,108 @@ fn layers(shelf: &Shelf) {
     );
 }
 
-#[test]
-fn oci_layout_and_docker_save() {
-    let shelf = Shelf::new();
-    layers(&shelf);
+/// Puts a file among the blobs of a layout: its digest, and its descriptor.
+fn blob(shelf: &Shelf, name: &str) -> (String, String) {
+    let hash = digest(shelf, name);
+    let size = fs::metadata(shelf.path(name)).expect("there").len();
+    let place = shelf.path(&format!("oci/blobs/sha256/{hash}"));
+    fs::copy(shelf.path(name), place).expect("copied");
+    let descriptor = format!(r#""digest":"sha256:{hash}","size":{size}"#);
+    (hash, descriptor)
+}
+
+fn digest(shelf: &Shelf, name: &str) -> String {
+    let sum = Command::new("sha256sum").arg(shelf.path(name)).output();
+    let sum = String::from_utf8(sum.expect("it runs").stdout).expect("text");
+    sum.split(' ').next().expect("a digest").to_owned()
+}
+
+/// Two layers as `docker save` lays them out; the configuration that names them.
+fn docker_layers(shelf: &Shelf) -> String {
+    layers(shelf);
     let folder = shelf.path("");
-    run(
-        "sh",
-        &[
-            "-c",
-            "mkdir -p oci/blobs/sha256 docker/1 docker/2 && tar -C below -cf docker/1/layer.tar . && tar -C above -cf docker/2/layer.tar .",
-        ],
-        &folder,
+    let script = "mkdir -p docker/1 docker/2 && tar -C below -cf docker/1/layer.tar . \
+                  && tar -C above -cf docker/2/layer.tar .";
+    run("sh", &["-c", script], &folder);
+    let ids = ["docker/1/layer.tar", "docker/2/layer.tar"];
+    let ids = ids.map(|name| format!(r#""sha256:{}""#, digest(shelf, name)));
+    let config = format!(
+        r#"{{"rootfs":{{"type":"layers","diff_ids":[{}]}}}}"#,
+        ids.join(",")
     );
-    run(
-        "sh",
-        &[
-            "-c",
-            "gzip -c docker/1/layer.tar > oci/blobs/sha256/1 && zstd -q -c docker/2/layer.tar > oci/blobs/sha256/2",
-        ],
-        &folder,
-    );
+    fs::write(shelf.path("docker/c.json"), &config).expect("written");
+    config
+}
+
+fn error(shelf: &Shelf, image: &str) -> String {
+    let opened = sexton_image::open(&shelf.path(image));
+    opened.expect_err("not as it should be").to_string()
+}
+
+#[test]
+fn oci_layout() {
+    let shelf = Shelf::new();
+    let config = docker_layers(&shelf);
+    let folder = shelf.path("");
+    let shell = |script: &str| run("sh", &["-c", script], &folder);
+    shell("mkdir -p oci/blobs/sha256 && gzip -c docker/1/layer.tar > one");
+    shell("zstd -q -c docker/2/layer.tar > two");
     let write = |path: &str, text: &str| fs::write(shelf.path(path), text).expect("written");
+    // A blob is named by its digest: what is written comes back as its descriptor.
+    let json = |text: String| {
+        write("json", &text);
+        blob(&shelf, "json").1
+    };
+    let (hash, two) = blob(&shelf, "two");
+    let one = blob(&shelf, "one").1;
+    let config = json(config);
+    let manifest = |layers: &str| json(format!(r#"{{"config":{{{config}}},"layers":[{layers}]}}"#));
+    let whole = manifest(&format!("{{{one}}},{{{two}}}"));
+    let index = json(format!(
+        r#"{{"manifests":[{{"mediaType":"application/vnd.oci.image.manifest.v1+json",{whole},"platform":{{"architecture":"amd64","os":"linux"}}}},{{"digest":"sha256:cc","platform":{{"architecture":"unknown","os":"unknown"}}}}]}}"#
+    ));
     write("oci/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
     write(
         "oci/index.json",
-        r#"{"manifests":[{"mediaType":"application/vnd.oci.image.index.v1+json","digest":"sha256:aa"}]}"#,
-    );
-    write(
-        "oci/blobs/sha256/aa",
-        r#"{"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bb","platform":{"architecture":"amd64","os":"linux"}},{"digest":"sha256:cc","platform":{"architecture":"unknown","os":"unknown"}}]}"#,
-    );
-    write(
-        "oci/blobs/sha256/bb",
-        r#"{"layers":[{"digest":"sha256:1"},{"digest":"sha256:2"}]}"#,
+        &format!(
+            r#"{{"manifests":[{{"mediaType":"application/vnd.oci.image.index.v1+json",{index}}}]}}"#
+        ),
     );
     check(&shelf, "oci", "OCI image, 2 layers");
     run("tar", &["-C", "oci", "-cf", "image", "."], &folder);
     check(&shelf, "image", "OCI image, 2 layers");
+    // A layer that was changed, and then one that was dropped.
+    shell(&format!("printf x >> oci/blobs/sha256/{hash}"));
+    let changed = error(&shelf, "oci");
+    assert!(changed.contains(&hash), "{changed}");
+    let dropped = manifest(&format!("{{{one}}}"));
     write(
-        "docker/manifest.json",
-        r#"[{"Config":"c.json","RepoTags":["a:b"],"Layers":["1/layer.tar","2/layer.tar"]}]"#,
+        "oci/index.json",
+        &format!(r#"{{"manifests":[{{{dropped}}}]}}"#),
     );
+    let dropped = error(&shelf, "oci");
+    assert!(dropped.contains("it has 1 layers"), "{dropped}");
+}
+
+#[test]
+fn docker_save() {
+    let shelf = Shelf::new();
+    docker_layers(&shelf);
+    let folder = shelf.path("");
+    fs::write(
+        shelf.path("docker/manifest.json"),
+        r#"[{"Config":"c.json","RepoTags":["a:b"],"Layers":["1/layer.tar","2/layer.tar"]}]"#,
+    )
+    .expect("written");
     run("tar", &["-C", "docker", "-czf", "image", "."], &folder);
     check(&shelf, "image", "docker save, 2 layers");
+    fs::copy(
+        shelf.path("docker/1/layer.tar"),
+        shelf.path("docker/2/layer.tar"),
+    )
+    .expect("copied");
+    let changed = error(&shelf, "docker");
+    assert!(changed.contains("was changed"), "{changed}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
+use sexton_analysis::evidence::recognized::recognize;
 use sexton_host::{Host, Piece, clock};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES, KernelLine};
@@ -10,6 +11,7 @@ use sexton_model::gap::Why;
 use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Event, Record, Sink};
 use sexton_sensors::{SENSORS, Sensor};
+use sexton_signatures::Signatures;
 
 fn open(host: &Host) -> Box<dyn Sensor> {
     let spec = SENSORS.iter().find(|spec| spec.name == "klog");
@@ -37,7 +39,13 @@ fn events_of<'r>(records: &'r [Record], device: &str) -> Vec<Event<'r, KernelLin
         .iter()
         .filter_map(|record| Event::of(record, &KLOG_EVENT));
     events
-        .filter(|event| event.says.device.as_deref() == Some(device))
+        .filter(|event| {
+            event
+                .says
+                .line
+                .as_ref()
+                .is_some_and(|line| line.contains(device))
+        })
         .collect()
 }
 
@@ -86,24 +94,42 @@ fn lines_of_a_program_are_found_once_and_marked() {
     for _ in 0..23 {
         write_line(&format!("ena sexton-test {device}: Trigger reset is on\n"));
     }
-    write_line(&format!(
-        "ena sexton-test {device}: sexton test, not a known wording\n"
-    ));
+    // A warning, as the level of what programs write without one.
+    for _ in 0..7 {
+        write_line(&format!(
+            "ena sexton-test {device}: sexton test, not a known wording\n"
+        ));
+    }
+    write_line(&format!("<6>sexton test, {device} is of no importance\n"));
     let first = poll(&mut sensor, &host);
     let after = clock::now();
     let second = poll(&mut sensor, &host);
 
     let events = events_of(&first, &device);
-    assert_eq!(events.len(), 23);
+    assert_eq!(
+        events.len(),
+        23 + 5,
+        "of what nothing knows a few of each kind"
+    );
     assert!(events_of(&second, &device).is_empty(), "found twice");
     let mut numbers: Vec<u64> = events.iter().filter_map(|e| e.says.seq).collect();
     numbers.dedup();
-    assert_eq!(numbers.len(), 23, "each has its own number");
+    assert_eq!(numbers.len(), 23 + 5, "each has its own number");
     for event in events {
         assert_eq!(event.says.written_by.as_deref(), Some("userspace"));
+        assert_eq!(event.says.class, None, "what it means is for the judge");
+        check_time(&event, before, after);
+    }
+    let known = first
+        .iter()
+        .filter_map(|record| recognize(record, &Signatures::built_in()));
+    let known: Vec<Record> = known.collect();
+    let known = events_of(&known, &device);
+    assert_eq!(known.len(), 23);
+    for event in known {
         assert_eq!(event.says.id.as_deref(), Some("ena-trigger-reset"));
         assert_eq!(event.says.bus.as_deref(), Some("sexton-test"));
-        check_time(&event, before, after);
+        assert_eq!(event.subject.to_string(), format!("device {device}"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests on a real kernel. Each is ignored in a plain run, so that it shows as
 //! not run; `cargo xtask test kernel` runs them all.
 
+mod agent;
 mod busy_core;
 mod census;
 mod cgroups;

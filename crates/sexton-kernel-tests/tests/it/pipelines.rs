@@ -29,7 +29,7 @@ cp -a /bin /sbin /lib /lib64 /etc /tmp/tree/
 cp -a /usr/lib /usr/lib64 /tmp/tree/usr/
 cp -a /var/lib/dpkg /tmp/tree/var/lib/
 cp -a --attributes-only /usr/bin /usr/sbin /usr/libexec /tmp/tree/usr/
-for name in dash sh mkdir chmod ln cat rm systemctl; do cp -a /usr/bin/$name /tmp/tree/usr/bin/; done
+for name in dash sh mkdir chmod ln cat rm mv grep readlink systemctl; do cp -a /usr/bin/$name /tmp/tree/usr/bin/; done
 rm /tmp/tree/usr/bin/apt-get
 ln -s /bin/true /tmp/tree/usr/bin/apt-get
 cp -a /usr/bin/true /tmp/tree/usr/bin/
@@ -57,6 +57,9 @@ END
 for program in /usr/bin/kubelet /usr/libexec/amazon-ecs-init; do
     install -D -m 755 /dev/null /tmp/tree$program
 done
+# An empty program is one that cannot start.
+find /tmp/tree/usr/bin /tmp/tree/usr/sbin /tmp/tree/usr/libexec -type f -size 0 > empty
+while read -r program; do printf '#!/bin/sh\n' > "$program"; done < empty
 systemctl --root=/tmp/tree enable ecs.service kubelet.service
 tar -C /tmp/tree -c . | docker import - debian:12
 mkdir -p /tmp/pipeline/examples

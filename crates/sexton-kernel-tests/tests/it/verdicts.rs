@@ -204,7 +204,7 @@ fn a_unit_that_looks_healthy_is_behind_what_its_supervisor_makes() {
 
     let diagnosis = judge(records);
     let churn = found(&diagnosis, "UNIT002:churn.service");
-    assert!(churn.title.contains("looks healthy but"), "{}", churn.title);
+    assert!(churn.title.contains("is \"active\" but"), "{}", churn.title);
     let pile = diagnosis.links.iter().find(|link| link.cause == churn.id());
     let pile = pile.unwrap_or_else(|| panic!("it causes nothing: {:#?}", diagnosis.findings));
     assert!(

@@ -1,5 +1,6 @@
 //! What is seen where the kernel refuses BPF: stacks by perf events, births of cgroups by
-//! tracepoints through perf, parents of dying cgroups by the owners of pages, exits by taskstats.
+//! tracepoints through perf, parents of dying cgroups by the owners of pages, exits by taskstats,
+//! network polling by `/proc` of its threads.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,6 +10,8 @@ use std::time::{Duration, Instant};
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::memcg::{Options, Walk};
 use sexton_host::{Host, page_batches};
+use sexton_kernel_tests::cores::{Hog, Pinned};
+use sexton_kernel_tests::network::Network;
 use sexton_kernel_tests::nursery::{Nursery, Pin};
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::sexton;
@@ -16,7 +19,8 @@ use sexton_kernel_tests::spinner::{Spinner, start_on};
 use sexton_kernel_tests::watching::Watching;
 use sexton_kernel_tests::without_bpf;
 use sexton_model::census::{Hierarchy, Method};
-use sexton_model::fact::{EventFact, cgroup, exit, stack};
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
+use sexton_model::fact::{EventFact, cgroup, exit, napi, stack};
 use sexton_model::payload::Payload;
 use sexton_model::record::Body;
 use sexton_model::stack::CoreState;
@@ -30,18 +34,18 @@ const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 /// The core that is busy.
 const CORE: u32 = 1;
 
-/// What was said of a step down, which must be said once.
+/// What was said of a step down, which must be said once, with its reason.
 fn stepped_down(watching: &Watching, how: &str) {
-    let texts: Vec<String> = watching
-        .gaps()
+    let steps: Vec<String> = watching
+        .events(&SEXTON_STEP_DOWN)
         .into_iter()
-        .filter_map(|record| match &record.body {
-            Body::Gap(gap) => Some(gap.text.clone()),
-            _ => None,
-        })
+        .map(|event| format!("{} by {}", event.says.what, event.says.by))
         .collect();
-    let n = texts.iter().filter(|text| text.contains(how)).count();
-    assert_eq!(n, 1, "{how}: {texts:?}");
+    assert_eq!(steps, [how]);
+    let reasons = watching.gaps().into_iter().filter(|record| {
+        matches!(&record.body, Body::Gap(gap) if gap.text.starts_with("loading a BPF program was refused"))
+    });
+    assert_eq!(reasons.count(), 1, "{:?}", watching.gaps());
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn births_removals_and_releases_come_through_perf() {
         // It is gone before anyone looks: what it was, only records tell.
         drop(leak);
         watching.poll_for(Duration::from_millis(300));
-        stepped_down(&watching, "tracepoints through perf");
+        stepped_down(&watching, "births of cgroups by tracepoints through perf");
         let born = below(&watching, &nursery, &cgroup::CGROUP_BORN);
         assert_eq!(born.len(), 211);
         let own = std::process::id();
@@ -277,7 +281,7 @@ fn exits_come_by_taskstats() {
             })
             .collect();
         watching.poll_for(Duration::from_millis(300));
-        stepped_down(&watching, "by taskstats");
+        stepped_down(&watching, "exits of processes by taskstats");
         let failed = watching.events(&exit::PROCESS_FAILED);
         for (pid, how) in ends {
             let of: Vec<_> = failed
@@ -299,6 +303,51 @@ fn exits_come_by_taskstats() {
             assert_eq!(one.cgroup, Some(path));
             assert!(one.lifetime_ns < Some(60_000_000_000), "{one:?}");
         }
+    });
+}
+
+/// The poller is a thread of the network stack; a hog of higher priority holds its core.
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn a_starved_poller_and_who_starves_it_are_named() {
+    const HOLD: Duration = Duration::from_millis(1_709);
+    require(Need::Root);
+    let _pinned = Pinned::to(0).expect("two cores");
+    let network = Network::new("by-proc", CORE).expect("a network of our own");
+    without_bpf::run(|| {
+        let mut watching = Watching::open("napi");
+        let sends = network.send(CORE_HOG, 0, Duration::from_secs(60));
+        let _sender = sends.expect("sends");
+        watching.poll_for(Duration::from_millis(600));
+        let mut hog = Hog::start(CORE_HOG, CORE, HOLD).expect("started");
+        watching.poll_until(|| hog.is_over());
+        hog.join().expect("it held the core");
+        stepped_down(
+            &watching,
+            "waits of network polling by /proc of the threads that poll",
+        );
+        let of_poller = |fact: &'static EventFact<napi::NapiDelay>| {
+            let mut delays = watching.events(fact);
+            let is_poller = |what: &str| what.starts_with("napi/far-");
+            delays.retain(|delay| delay.says.what.as_deref().is_some_and(is_poller));
+            delays
+        };
+        let starved = of_poller(&napi::NAPI_STARVED);
+        let [starved] = &starved[..] else {
+            panic!("{starved:?}");
+        };
+        assert_eq!(&*starved.subject.name, "1");
+        assert_eq!(starved.says.holder_comm.as_deref(), Some("core_hog"));
+        let stack = &starved.says.stack;
+        assert!(stack.iter().any(|name| name.contains("_read")), "{stack:?}");
+        let served = of_poller(&napi::NAPI_SERVED);
+        let [served] = &served[..] else {
+            panic!("{served:?}");
+        };
+        assert_eq!(served.says.holder_comm.as_deref(), Some("core_hog"));
+        // It is seen up to a poll after it began.
+        let ratio = served.says.waited_ns.expect("told") as f64 / HOLD.as_nanos() as f64;
+        assert!((0.75..1.2).contains(&ratio), "{served:?}");
     });
 }
 

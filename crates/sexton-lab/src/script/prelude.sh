@@ -158,7 +158,7 @@ image_for_containerd() {
 judge() {
     code=0
     before=$(cut -d' ' -f1 /proc/uptime)
-    ./sexton diagnose --for "$1s" --json $policy -o out/bundle > out/verdict.json 2> out/trouble.txt || code=$?
+    $sexton diagnose --for "$1s" --json $policy -o out/bundle > out/verdict.json 2> out/trouble.txt || code=$?
     after=$(cut -d' ' -f1 /proc/uptime)
     echo $code > out/code
     echo "$before $after" > out/seconds
@@ -201,17 +201,17 @@ fix() {
     code=0
     cp out/verdict.json .
     settings | sort > before
-    ./sexton fix "$@" --apply --yes --json > out/fix.json 2> out/fix.txt || code=$?
+    $sexton fix "$@" --apply --yes --json > out/fix.json 2> out/fix.txt || code=$?
     echo $code > out/fix.code
     settings | sort | diff before - | sed -n 's/^[<>] //p' > out/touched
 }
 
 verify() {
-    ./sexton diagnose --for 12s --json $policy > out/verify.json 2>> out/trouble.txt || true
+    $sexton diagnose --for 12s --json $policy > out/verify.json 2>> out/trouble.txt || true
 }
 
 undo() {
     code=0
-    ./sexton fix --undo --yes > out/undo.txt 2>&1 || code=$?
+    $sexton fix --undo --yes > out/undo.txt 2>&1 || code=$?
     echo $code > out/undo.code
 }

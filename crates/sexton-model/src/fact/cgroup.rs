@@ -1,6 +1,7 @@
 //! Facts about births, removals and releases of cgroups, all of the memory hierarchy
 //! unless they say otherwise.
 
+use super::metric::Metric;
 use super::show::{CGROUPS_CREATED, Group, Mark, Series, Show};
 use super::task::Task;
 use crate::old;
@@ -153,12 +154,15 @@ facts! {
         shown: marks!(CgroupBurst, burst);
     /// cgroups created since the sensor began
     counter CGROUP_BIRTHS = "cgroup_births" in Count,
-        shown: count("units.born", "cgroups created");
+        shown: count("units.born", "cgroups created"),
+        metric: Metric::counter("sexton_cgroups_created_total");
     /// cgroups removed since the sensor began
     counter CGROUP_REMOVALS = "cgroup_removals" in Count,
-        shown: count("units.removed", "cgroups removed");
+        shown: count("units.removed", "cgroups removed"),
+        metric: Metric::counter("sexton_cgroups_removed_total");
     /// cgroups that the kernel released since the sensor began
-    counter CGROUP_RELEASES = "cgroup_releases" in Count;
+    counter CGROUP_RELEASES = "cgroup_releases" in Count,
+        metric: Metric::counter("sexton_cgroups_released_total");
     /// cgroups created in hierarchies without the memory controller since the sensor began
     counter CGROUP_BIRTHS_ELSEWHERE = "cgroup_births_elsewhere" in Count;
     /// cgroups removed since the sensor began that the kernel has not released

@@ -1,6 +1,7 @@
 //! Facts about containers, as their runtime tells them. The subject of an event is the
 //! container, that of a sample its image or the node.
 
+use super::metric::Metric;
 use super::show::{CONTAINERS_EXITED, CONTAINERS_STARTED, Group, Mark, SECOND, Series, Show};
 use crate::subject::Subject;
 use crate::{choice, payload};
@@ -114,13 +115,16 @@ const RUNNING: Series = Series::line(
 facts! {
     /// a container started, for the first time or again
     event CONTAINER_STARTED = "container_started" of ContainerStarted,
-        shown: marks!(ContainerStarted, started);
+        shown: marks!(ContainerStarted, started),
+        metric: Metric::counter("sexton_container_starts_total");
     /// a container exited: exit code, OOM and lifetime
     event CONTAINER_EXITED = "container_exited" of ContainerExited,
-        shown: marks!(ContainerExited, exited);
+        shown: marks!(ContainerExited, exited),
+        metric: Metric::counter("sexton_container_exits_total");
     /// containers that run now, paused ones included, of all runtimes that answer
     gauge CONTAINER_RUNNING = "container_running" in Count,
-        shown: Show::Series(RUNNING);
+        shown: Show::Series(RUNNING),
+        metric: Metric::gauge("sexton_containers_running");
     /// containers of an image that run since less than a minute
     gauge CONTAINER_YOUNG = "container_young" in Count;
     /// starts of containers of an image since the poll before

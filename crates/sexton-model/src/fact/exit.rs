@@ -1,5 +1,6 @@
 //! Facts about processes that ended: badly, or as clients of a daemon.
 
+use super::metric::Metric;
 use super::show::{Mark, PROCESSES_FAILED};
 use crate::payload;
 use crate::subject::Subject;
@@ -37,7 +38,7 @@ payload! {
         pub lifetime_ns: Option<u64>,
         /// whether the kernel killed it for lack of memory
         pub oom: Option<bool>,
-        /// what it is for, where a signature knows it
+        /// what it is for, where a signature knows it; filled in when judged
         pub role: Option<String>,
     }
 
@@ -52,6 +53,31 @@ payload! {
         pub signal: Option<u32>,
         /// how many
         pub n: u64,
+    }
+}
+
+payload! {
+    /// Processes of one parent that exited since the last poll, in a second in which very many
+    /// did. Only the few that had most are recorded. The subject is the parent.
+    pub struct ProcessMaker {
+        /// the name of the parent
+        pub comm: Option<String>,
+        /// the name of the child that exited last
+        pub child_comm: Option<String>,
+        /// the cgroup of the children
+        pub cgroup: Option<String>,
+        /// the unit that the cgroup shows
+        pub unit: Option<String>,
+        /// the container that the cgroup shows
+        pub container: Option<String>,
+        /// how many exited
+        pub n: u64,
+        /// of these, how many had run for less than a second
+        pub n_short: u64,
+        /// all that exited meanwhile, whatever their parent
+        pub n_all: u64,
+        /// the time since the last poll
+        pub interval_ns: u64,
     }
 }
 
@@ -86,11 +112,16 @@ facts! {
         shown: marks!(ProcessBurst, many_failed);
     /// a program that asks a daemon for containers or units, such as docker, ended with status 0
     event CLIENT_ENDED = "client_ended" of ProcessExit;
+    /// whose children exited in a second in which very many processes did
+    event PROCESS_MAKER = "process_maker" of ProcessMaker;
     /// processes that ended with status 0 since the sensor began
-    counter PROCESS_EXITS_NORMAL = "process_exits_normal" in Count;
+    counter PROCESS_EXITS_NORMAL = "process_exits_normal" in Count,
+        metric: Metric::counter("sexton_process_exits_normal_total");
     /// processes that ended otherwise than with status 0 since the sensor began
-    counter PROCESS_EXITS_ABNORMAL = "process_exits_abnormal" in Count;
+    counter PROCESS_EXITS_ABNORMAL = "process_exits_abnormal" in Count,
+        metric: Metric::counter("sexton_process_exits_abnormal_total");
     /// processes the kernel chose to kill for want of memory since the sensor began, dead yet or
     /// not
-    counter OOM_VICTIMS = "oom_victims" in Count;
+    counter OOM_VICTIMS = "oom_victims" in Count,
+        metric: Metric::counter("sexton_oom_victims_total");
 }

@@ -1,5 +1,6 @@
 //! Facts about the machine itself.
 
+use super::metric::Metric;
 use std::any::Any;
 use std::collections::BTreeMap;
 
@@ -66,9 +67,12 @@ facts! {
     /// what the machine is: kernel, distribution, hypervisor, settings, image
     event HOST_DESCRIPTION = "host_description" of HostDescription;
     /// CPUs that are online
-    gauge HOST_CPUS = "host_cpus" in Count;
+    gauge HOST_CPUS = "host_cpus" in Count,
+        metric: Metric::gauge("sexton_node_cpus");
     /// NUMA nodes that are online
-    gauge HOST_NUMA_NODES = "host_numa_nodes" in Count;
+    gauge HOST_NUMA_NODES = "host_numa_nodes" in Count,
+        metric: Metric::gauge("sexton_node_numa_nodes");
     /// memory that the kernel has to give
-    gauge HOST_MEMORY_BYTES = "host_memory_bytes" in Bytes;
+    gauge HOST_MEMORY_BYTES = "host_memory_bytes" in Bytes,
+        metric: Metric::gauge("sexton_node_memory_bytes");
 }

@@ -1,5 +1,6 @@
 //! Facts about the kernel log.
 
+use super::metric::Metric;
 use super::show::{KERNEL_LOG, Mark, NICS};
 use crate::payload;
 use crate::payload::{Fields, Structure, Value};
@@ -14,14 +15,16 @@ payload! {
         pub value: String,
     }
 
-    /// The kernel, or a program that writes to its log, said something that is known.
+    /// A line that the kernel, or a program, wrote to the kernel's log. Recordings hold it as it
+    /// was seen; `id`, `class`, `driver`, what it captured and what it is about are filled in by
+    /// signatures when it is judged. Older recordings hold these too.
     @from_old(captures_from_old)
     pub struct KernelLine {
-        /// the signature that knows it
+        /// the signature that knows it; filled in when judged
         pub id: Option<String>,
-        /// what it means; one of the classes of this module
+        /// what it means, one of the classes of signatures; filled in when judged
         pub class: Option<String>,
-        /// the driver that says it
+        /// the driver that says it; filled in when judged
         pub driver: Option<String>,
         /// its level
         pub level: Option<String>,
@@ -53,6 +56,8 @@ payload! {
         pub doubtful: Option<String>,
         /// the whole line, escaped
         pub line: Option<String>,
+        /// lines like it that were left out since the one before
+        pub repeated: Option<u64>,
     }
 }
 
@@ -73,20 +78,32 @@ fn captures_from_old(fields: &Fields) -> Fields {
 }
 
 fn logged(_: &Subject, line: &KernelLine) -> Option<Mark> {
-    let class = line.class.as_deref().unwrap_or("line");
-    let is_nic = class.starts_with("nic_") || class.starts_with("link_") || class == "napi_starved";
-    let text = line.line.as_deref().unwrap_or(class).to_owned();
+    let is_nic = match line.class.as_deref() {
+        Some(class) => {
+            class.starts_with("nic_") || class.starts_with("link_") || class == "napi_starved"
+        }
+        None => line.device.is_some(),
+    };
+    let kind = line.class.as_deref().or(line.level.as_deref());
+    let kind = kind.unwrap_or("line");
+    let text = line.line.as_deref().unwrap_or(kind).to_owned();
     let lane = if is_nic { &NICS } else { &KERNEL_LOG };
-    Some(Mark::new(lane, text).of_kind(class.to_owned()))
+    let mark = Mark::new(lane, text).of_kind(kind.to_owned());
+    Some(mark.times(line.repeated.unwrap_or(0) + 1))
 }
 
 facts! {
-    /// a line of the kernel log whose wording is known
+    /// a line of the kernel log, of level warning or worse, or like one that signatures know
     event KLOG_EVENT = "klog_event" of KernelLine,
         shown: marks!(KernelLine, logged);
     /// lines of the kernel log read since the sensor was opened
-    counter KLOG_LINES = "klog_lines" in Count;
-    /// lines of the kernel log that no known wording fits, since the sensor was opened
+    counter KLOG_LINES = "klog_lines" in Count,
+        metric: Metric::counter("sexton_klog_lines_total");
+    /// lines of the kernel log that were read and not recorded since the sensor was opened: of
+    /// level notice or less and like none that signatures know, or repeated
+    counter KLOG_LINES_LEFT_OUT = "klog_lines_left_out" in Count,
+        metric: Metric::counter("sexton_klog_lines_left_out_total");
+    /// older recordings: lines of the kernel log that no known wording fits
     counter KLOG_LINES_UNCLASSIFIED = "klog_lines_unclassified" in Count;
 }
 
@@ -130,6 +147,10 @@ pub static CLASSES: &[(&str, &str)] = &[
     (
         "irq_nobody_cared",
         "an interrupt had no owner and was turned off",
+    ),
+    (
+        "cpu_throttled",
+        "a processor lowered its clock because it was too hot",
     ),
     ("oom_kill", "a process was killed for lack of memory"),
     (

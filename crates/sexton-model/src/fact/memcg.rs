@@ -1,5 +1,6 @@
 //! Facts about memory cgroups.
 
+use super::metric::Metric;
 use super::show::{Group, SECOND, Series, Show};
 use crate::old;
 use crate::payload;
@@ -118,19 +119,24 @@ const fn census(id: &'static str, label: &'static str) -> Show {
 facts! {
     /// memory cgroups whose directory is gone but which the kernel still holds
     gauge MEMCG_DYING = "memcg_dying" in Count,
-        shown: census("memcg.dying", "dying memory cgroups");
+        shown: census("memcg.dying", "dying memory cgroups"),
+        metric: Metric::gauge("sexton_memcg_dying");
     /// memory cgroups that have a directory
     gauge MEMCG_LIVE = "memcg_live" in Count,
-        shown: census("memcg.live", "live memory cgroups");
+        shown: census("memcg.live", "live memory cgroups"),
+        metric: Metric::gauge("sexton_memcg_live");
     /// live memory cgroups that are empty, old and one of many alike
     gauge MEMCG_LEAKED = "memcg_leaked" in Count,
-        shown: census("memcg.leaked", "leaked cgroup directories");
+        shown: census("memcg.leaked", "leaked cgroup directories"),
+        metric: Metric::gauge("sexton_memcg_leaked");
     /// kernel memory held by the structures of dying memory cgroups, at least
     gauge MEMCG_DYING_BYTES = "memcg_dying_bytes" in Bytes,
-        shown: census("memcg.bytes", "memory held by dying cgroups");
+        shown: census("memcg.bytes", "memory held by dying cgroups"),
+        metric: Metric::gauge("sexton_memcg_dying_bytes");
     /// time of one read of the root's memory.stat, the file that readers poll
     gauge MEMCG_STAT_READ_NS = "memcg_stat_read_ns" in Nanoseconds,
-        shown: census("memcg.read", "one read of memory.stat");
+        shown: census("memcg.read", "one read of memory.stat"),
+        metric: Metric::gauge("sexton_memcg_stat_read_seconds");
     /// memory cgroups that are alike: how many are live, dying, leaked, and what pins them
     event MEMCG_ORIGIN = "memcg_origin" of MemcgOrigin;
     /// read times of a memory statistics file: the root's, a leaf's, that of an ancestor of dying

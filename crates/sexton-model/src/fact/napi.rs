@@ -1,5 +1,6 @@
 //! Facts about network polling.
 
+use super::metric::{CORES, MAX_CORES, Metric};
 use super::show::{Group, MS, Mark, NAPI_DELAYED, SECOND, Series, Show};
 use crate::old;
 use crate::payload;
@@ -67,27 +68,35 @@ facts! {
     /// how long the oldest network polling work of this core, or of the node, has waited by now;
     /// 0 when none waits
     gauge NAPI_WAIT_NS = "napi_wait_ns" in Nanoseconds,
-        shown: delay("network.wait", "longest pending NAPI poll");
+        shown: delay("network.wait", "longest pending NAPI poll"),
+        metric: Metric::gauge("sexton_napi_wait_seconds");
     /// half of the NET_RX softirqs of the interval ran within this time after they were raised,
     /// rounded up to a power of two
-    gauge NAPI_DELAY_P50_NS = "napi_delay_p50_ns" in Nanoseconds;
+    gauge NAPI_DELAY_P50_NS = "napi_delay_p50_ns" in Nanoseconds,
+        metric: Metric::gauge("sexton_napi_delay_p50_seconds").by(CORES, MAX_CORES);
     /// 99 of 100 NET_RX softirqs of the interval ran within this time after they were raised,
     /// rounded up to a power of two
-    gauge NAPI_DELAY_P99_NS = "napi_delay_p99_ns" in Nanoseconds;
+    gauge NAPI_DELAY_P99_NS = "napi_delay_p99_ns" in Nanoseconds,
+        metric: Metric::gauge("sexton_napi_delay_p99_seconds").by(CORES, MAX_CORES);
     /// the longest time from raise to run of a NET_RX softirq that ran in the interval
     gauge NAPI_DELAY_MAX_NS = "napi_delay_max_ns" in Nanoseconds,
-        shown: delay("network.delay", "longest NET_RX delay");
+        shown: delay("network.delay", "longest NET_RX delay"),
+        metric: Metric::gauge("sexton_napi_delay_max_seconds").by(CORES, MAX_CORES);
     /// the longest time from raise to run of a NET_TX softirq that ran in the interval
-    gauge NAPI_TX_DELAY_MAX_NS = "napi_tx_delay_max_ns" in Nanoseconds;
+    gauge NAPI_TX_DELAY_MAX_NS = "napi_tx_delay_max_ns" in Nanoseconds,
+        metric: Metric::gauge("sexton_napi_tx_delay_max_seconds").by(CORES, MAX_CORES);
     /// the longest time from wake to run of ksoftirqd or a threaded NAPI task that ran in the
     /// interval
-    gauge NAPI_THREAD_DELAY_MAX_NS = "napi_thread_delay_max_ns" in Nanoseconds;
+    gauge NAPI_THREAD_DELAY_MAX_NS = "napi_thread_delay_max_ns" in Nanoseconds,
+        metric: Metric::gauge("sexton_napi_thread_delay_max_seconds").by(CORES, MAX_CORES);
     /// the longest time in the interval that a NAPI instance with work left was not polled
     gauge NAPI_POLL_GAP_NS = "napi_poll_gap_ns" in Nanoseconds,
-        shown: delay("network.gap", "longest gap between polls of a queue");
+        shown: delay("network.gap", "longest gap between polls of a queue"),
+        metric: Metric::gauge("sexton_napi_poll_gap_seconds").by(CORES, MAX_CORES);
     /// network polling has waited over half a second on this core
     event NAPI_STARVED = "napi_starved" of NapiDelay,
-        shown: marks!(NapiDelay, waits);
+        shown: marks!(NapiDelay, waits),
+        metric: Metric::counter("sexton_napi_starved_total");
     /// network polling that had waited over half a second ran at last
     event NAPI_SERVED = "napi_served" of NapiDelay,
         shown: marks!(NapiDelay, served);

@@ -1,5 +1,6 @@
 //! Facts about systemd units.
 
+use super::metric::{Label, Metric};
 use super::show::{Mark, UNITS_RESTARTED, UNITS_STARTED};
 use crate::old;
 use crate::payload::{Field, Fields, Value, ValueKind, stored};
@@ -259,9 +260,11 @@ fn failed(unit: &Subject, run: &UnitStopped) -> Option<Mark> {
 
 facts! {
     /// units that systemd holds in memory, running or not
-    gauge UNITS = "units" in Count;
+    gauge UNITS = "units" in Count,
+        metric: Metric::gauge("sexton_units");
     /// units in the state failed
-    gauge UNITS_FAILED = "units_failed" in Count;
+    gauge UNITS_FAILED = "units_failed" in Count,
+        metric: Metric::gauge("sexton_units_failed");
     /// starts of a unit since the poll before: by hand, timer, socket, dependency or restart
     gauge UNIT_STARTS = "unit_starts" in Count;
     /// automatic restarts of a service as systemd counts them (NRestarts); a manual start resets
@@ -273,12 +276,14 @@ facts! {
     event UNIT_CHANGED = "unit_changed" of UnitSeen;
     /// a unit began a run
     event UNIT_STARTED = "unit_started" of UnitStarted,
-        shown: marks!(UnitStarted, started);
+        shown: marks!(UnitStarted, started),
+        metric: Metric::counter("sexton_unit_starts_total").by(&[Label::field("by")], 4);
     /// a run of a unit ended
     event UNIT_STOPPED = "unit_stopped" of UnitStopped;
     /// a unit failed, or could not be started because what it depends on failed
     event UNIT_FAILED = "unit_failed" of UnitStopped,
-        shown: marks!(UnitStopped, failed);
+        shown: marks!(UnitStopped, failed),
+        metric: Metric::counter("sexton_unit_failures_total");
     /// a unit wrote to systemd's journal; what it wrote is not kept
     event UNIT_LOGGED = "unit_logged" of UnitLogged;
     /// what the files of a unit say that a boot starts: state, restarts, use in this deployment

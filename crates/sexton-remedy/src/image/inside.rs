@@ -4,7 +4,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+
+use sexton_host::open_inside;
 
 use super::ledger::{Ledger, Time, Was};
 
@@ -27,14 +29,7 @@ impl Inside {
     }
 
     fn open_inside(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat2(
-            &self.top,
-            path,
-            flags,
-            Mode::empty(),
-            ResolveFlags::IN_ROOT,
-        )?)
+        open_inside(&self.top, path, flags)
     }
 
     fn folder(&self, path: &Path) -> io::Result<OwnedFd> {
@@ -193,9 +188,43 @@ impl Inside {
         Ok(rustix::fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)?)
     }
 
+    /// Gives a file a second name, under which it outlives what takes its place: content alone
+    /// would lose labels, access lists and other names of it. Where the filesystem cannot, its
+    /// content in the ledger has to do.
+    pub(super) fn keep(&self, path: &Path, kept: &Path) -> io::Result<()> {
+        use rustix::io::Errno;
+        self.make_folders(kept)?;
+        let (from, name) = self.parent(path)?;
+        let (to, kept_name) = self.parent(kept)?;
+        match rustix::fs::linkat(&from, name, &to, kept_name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Gives a kept file its own name back; `false` if none was kept.
+    fn give_back(&self, path: &Path, kept: &Path) -> io::Result<bool> {
+        let (to, name) = self.parent(path)?;
+        let (from, kept_name) = match self.parent(kept) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            found => found?,
+        };
+        match rustix::fs::renameat(&from, kept_name, &to, name) {
+            // Two names of one file: the kernel leaves both.
+            Ok(()) => self.remove(kept).map(|()| true),
+            Err(rustix::io::Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Puts back what was there, and takes away what a kill may have left beside it.
-    pub(super) fn restore(&self, path: &Path, was: &Was) -> io::Result<()> {
+    pub(super) fn restore(&self, path: &Path, was: &Was, kept: Option<&Path>) -> io::Result<()> {
         self.remove(&path.with_file_name(ASIDE))?;
+        if let Some(kept) = kept
+            && (self.give_back(path, kept)? || self.was(path)? == *was)
+        {
+            return Ok(());
+        }
         let (owner, time) = match was {
             Was::Nothing => return self.remove(path),
             Was::Link {

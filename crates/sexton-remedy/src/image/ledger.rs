@@ -52,14 +52,22 @@ mod bytes {
 pub(super) struct Entry {
     path: String,
     pub(super) was: Was,
+    /// Where the file itself waits, with its labels and its other names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<String>,
 }
 
 impl Entry {
-    pub(super) fn new(path: &Path, was: Was) -> Self {
+    pub(super) fn new(path: &Path, was: Was, kept: Option<&Path>) -> Self {
         Self {
             path: path.display().to_string(),
             was,
+            kept: kept.map(|kept| kept.display().to_string()),
         }
+    }
+
+    pub(super) fn kept(&self) -> Option<PathBuf> {
+        self.kept.as_ref().map(PathBuf::from)
     }
 
     pub(super) fn path(&self) -> PathBuf {

@@ -22,7 +22,7 @@ use sexton_model::text::escape;
 
 use super::holders::{self, Holders};
 use super::stock::{is_cache, only_files};
-use super::{ASKED_TO_STOP, Ground, Rung, Tools};
+use super::{ASKED_TO_STOP, Rung, Scope, Tools};
 use crate::consent::Consent;
 use crate::strain::Ease;
 
@@ -38,17 +38,17 @@ const MOST_SYNCED: usize = 64;
 /// How many files are named in a plan.
 const SHOWN: usize = 3;
 
-fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
-    let held_open = held_open(ground);
+fn plan(scope: &Scope<'_>) -> Option<PlannedStep> {
+    let held_open = held_open(scope);
     let reaches = |file: &PinFile| is_cache(file) && door(file, &held_open).is_some();
-    let files = ground.stock.files();
+    let files = scope.stock.files();
     let n_files = files.iter().filter(|(file, _)| reaches(file)).count();
     if n_files == 0 {
         return None;
     }
-    let predicted = ground.stock.freed(|ix| {
-        only_files(ground.stock.pages(ix))
-            && ground
+    let predicted = scope.stock.freed(|ix| {
+        only_files(scope.stock.pages(ix))
+            && scope
                 .stock
                 .files_of(ix)
                 .all(|file| reaches(file) && !file.mapped)
@@ -81,15 +81,15 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
 }
 
 /// Where files that no path leads to can be opened: by whoever has them open.
-fn held_open(ground: &Ground<'_>) -> Holders {
+fn held_open(scope: &Scope<'_>) -> Holders {
     let unseen = |file: &PinFile| is_cache(file) && (file.deleted || !file.mounted);
-    let files = ground.stock.files();
+    let files = scope.stock.files();
     let wanted: HashSet<_> = files
         .iter()
         .filter(|(file, _)| unseen(file))
         .map(|(file, _)| holders::key(file))
         .collect();
-    holders::find(ground.host, &wanted)
+    holders::find(scope.host, &wanted)
 }
 
 /// By which path a file can be opened.
@@ -100,13 +100,13 @@ fn door(file: &PinFile, held_open: &Holders) -> Option<PathBuf> {
     }
 }
 
-fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
+fn climb(scope: &Scope<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
     page_batches::drain(DRAIN);
-    let mut round = Round::new(ground);
+    let mut round = Round::new(scope);
     // The advice has dirty pages written but does not wait for it, so all are on their way
     // to the disk before we wait for the first.
     let stopped = round
-        .drop_pages(&cached(ground), tools, |_, _| {})
+        .drop_pages(&cached(scope), tools, |_, _| {})
         .or_else(|| round.write_back(tools));
     match (stopped, round.trouble) {
         (Some(stopped), _) => stopped,
@@ -117,35 +117,35 @@ fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> Step
 
 /// Has the files that pin written back, so that the kernel can let go of their pages; says
 /// when it ended early.
-pub(super) fn write_back(ground: &Ground<'_>, tools: &mut Tools<'_>) -> Option<StepOutcome> {
-    Round::new(ground).write_back(tools)
+pub(super) fn write_back(scope: &Scope<'_>, tools: &mut Tools<'_>) -> Option<StepOutcome> {
+    Round::new(scope).write_back(tools)
 }
 
-fn cached<'a>(ground: &Ground<'a>) -> Vec<&'a PinFile> {
-    let files = ground.stock.files().into_iter().map(|(file, _)| file);
+fn cached<'a>(scope: &Scope<'a>) -> Vec<&'a PinFile> {
+    let files = scope.stock.files().into_iter().map(|(file, _)| file);
     files.filter(|file| is_cache(file)).collect()
 }
 
 /// One way through the files.
 struct Round<'a> {
-    ground: &'a Ground<'a>,
+    scope: &'a Scope<'a>,
     held_open: Holders,
     n_dropped: u64,
     trouble: Option<String>,
 }
 
 impl<'a> Round<'a> {
-    fn new(ground: &'a Ground<'a>) -> Self {
+    fn new(scope: &'a Scope<'a>) -> Self {
         Self {
-            ground,
-            held_open: held_open(ground),
+            scope,
+            held_open: held_open(scope),
             n_dropped: 0,
             trouble: None,
         }
     }
 
     fn write_back(&mut self, tools: &mut Tools<'_>) -> Option<StepOutcome> {
-        let mut dirty = cached(self.ground);
+        let mut dirty = cached(self.scope);
         dirty.retain(|file| file.dirty);
         let each = dirty.len() <= MOST_SYNCED;
         let mut written = HashSet::new();
@@ -169,7 +169,7 @@ impl<'a> Round<'a> {
             if tools.stop.load(Ordering::Relaxed) {
                 return Some(StepOutcome::Stopped(ASKED_TO_STOP.into()));
             }
-            if tools.strain.ease(self.ground.host) == Ease::TooMuch {
+            if tools.strain.ease(self.scope.host) == Ease::TooMuch {
                 let why = "the node lacks memory; it was left alone";
                 return Some(StepOutcome::Stopped(why.into()));
             }

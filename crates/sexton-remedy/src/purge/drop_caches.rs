@@ -9,23 +9,23 @@ use sexton_host::Host;
 use sexton_model::fix::{PlannedStep, StepOutcome};
 
 use super::stock::{is_cache, only_files};
-use super::{Allowance, Ground, Rung, Tools};
+use super::{Allowance, Rung, Scope, Tools};
 use crate::consent::Consent;
 
 pub(crate) static RUNG: Rung = Rung { plan, climb };
 
-fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
+fn plan(scope: &Scope<'_>) -> Option<PlannedStep> {
     let goes = |ix| {
-        only_files(ground.stock.pages(ix))
-            && ground
+        only_files(scope.stock.pages(ix))
+            && scope
                 .stock
                 .files_of(ix)
                 .all(|file| is_cache(file) && !file.mapped)
     };
-    let predicted = ground.stock.freed(goes);
+    let predicted = scope.stock.freed(goes);
     (predicted > 0).then(|| PlannedStep {
         predicted: Some(predicted),
-        ..step(ground.allowance)
+        ..step(scope.allowance)
     })
 }
 
@@ -43,8 +43,8 @@ pub(super) fn step(allowance: Allowance) -> PlannedStep {
     }
 }
 
-fn climb(ground: &Ground<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
-    drop_all(ground.host)
+fn climb(scope: &Scope<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
+    drop_all(scope.host)
 }
 
 /// Drops all clean page cache.

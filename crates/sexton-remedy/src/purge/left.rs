@@ -73,12 +73,12 @@ fn by_file(host: &Host, file: &PinFile, held: &Holders) -> (String, String) {
         ),
         (FileKind::Shmem, _) => (
             format!("the tmpfs file {path} holds them; it has no disk to go to"),
-            "delete it, if nobody needs it".into(),
+            "delete it if it is no longer needed".into(),
         ),
         (FileKind::Anonymous, _) => by_memory(),
         (FileKind::BlockDevice, _) => (
             format!("metadata of the filesystem on {path} holds them"),
-            "the kernel lets go of it when it needs memory, or --allow-global".into(),
+            "the kernel reclaims it under memory pressure, or use --allow-global".into(),
         ),
         (FileKind::File, Some(who)) => (
             format!("{path} is mapped by {who}"),

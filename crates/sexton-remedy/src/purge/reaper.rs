@@ -6,16 +6,16 @@ use std::fs;
 
 use sexton_model::fix::{PlannedStep, StepOutcome};
 
-use super::{Ground, Rung, Tools};
+use super::{Rung, Scope, Tools};
 use crate::consent::Consent;
 
 pub(crate) static RUNG: Rung = Rung { plan, climb };
 
 const FILE: &str = "kernel/mm/memcg_reaper/reap";
 
-fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
-    let path = ground.host.sys(FILE).ok()?;
-    ground.host.read(&path).ok()?;
+fn plan(scope: &Scope<'_>) -> Option<PlannedStep> {
+    let path = scope.host.sys(FILE).ok()?;
+    scope.host.read(&path).ok()?;
     Some(PlannedStep {
         title: "have this kernel's own reaper look for them".into(),
         changes: vec![format!("echo 1 > {}", path.display())],
@@ -26,8 +26,8 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
     })
 }
 
-fn climb(ground: &Ground<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
-    let path = match ground.host.sys(FILE) {
+fn climb(scope: &Scope<'_>, _consent: &Consent, _tools: &mut Tools<'_>) -> StepOutcome {
+    let path = match scope.host.sys(FILE) {
         Ok(path) => path,
         Err(error) => return StepOutcome::Failed(error.chain()),
     };

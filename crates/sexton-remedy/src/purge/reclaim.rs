@@ -23,7 +23,7 @@ use sexton_model::fix::{PlannedStep, StepOutcome};
 use sexton_model::text::escape;
 
 use super::stock::only_files;
-use super::{ASKED_TO_STOP, Ground, Rung, Tools, advise};
+use super::{ASKED_TO_STOP, Rung, Scope, Tools, advise};
 use crate::consent::Consent;
 use crate::error::RemedyError;
 use crate::strain::Ease;
@@ -58,16 +58,16 @@ struct Parent {
     neighbours_pages: u64,
 }
 
-fn parents(ground: &Ground<'_>) -> BTreeMap<CgroupIx, Parent> {
+fn parents(scope: &Scope<'_>) -> BTreeMap<CgroupIx, Parent> {
     let mut parents: BTreeMap<CgroupIx, Parent> = BTreeMap::new();
-    let memory = MemoryHierarchy::find(ground.host).ok().flatten();
+    let memory = MemoryHierarchy::find(scope.host).ok().flatten();
     let Some(memory) = memory else { return parents };
     let Some(mount) = memory.mount else {
         return parents;
     };
-    let tree = &ground.census.tree;
-    for ix in ground.stock.iter().filter(|ix| can_go(ground, *ix)) {
-        let Some(above) = ground.stock.live_parent(ix) else {
+    let tree = &scope.census.tree;
+    for ix in scope.stock.iter().filter(|ix| can_go(scope, *ix)) {
+        let Some(above) = scope.stock.live_parent(ix) else {
             continue;
         };
         let parent = parents.entry(above).or_insert_with(|| {
@@ -82,13 +82,13 @@ fn parents(ground: &Ground<'_>) -> BTreeMap<CgroupIx, Parent> {
         parent.n_dying += 1;
         parent.pages += tree.get(ix).pages.file;
     }
-    count_neighbours(ground, &mut parents);
+    count_neighbours(scope, &mut parents);
     parents
 }
 
 /// Pages without a disk to go to, or that are locked, are not reclaimed.
-fn can_go(ground: &Ground<'_>, ix: CgroupIx) -> bool {
-    only_files(ground.stock.pages(ix))
+fn can_go(scope: &Scope<'_>, ix: CgroupIx) -> bool {
+    only_files(scope.stock.pages(ix))
 }
 
 /// The file that has the kernel reclaim below a cgroup.
@@ -99,11 +99,11 @@ pub(super) fn lever(hierarchy: Hierarchy) -> &'static str {
     }
 }
 
-fn count_neighbours(ground: &Ground<'_>, parents: &mut BTreeMap<CgroupIx, Parent>) {
-    let tree = &ground.census.tree;
-    let aimed: HashSet<CgroupIx> = ground.stock.iter().collect();
+fn count_neighbours(scope: &Scope<'_>, parents: &mut BTreeMap<CgroupIx, Parent>) {
+    let tree = &scope.census.tree;
+    let aimed: HashSet<CgroupIx> = scope.stock.iter().collect();
     let n_live = tree.iter().filter(|(_, c)| c.state != State::Dying).count();
-    let can_spare = ground.census.hierarchy == Hierarchy::V2 && n_live <= MOST_SPARED;
+    let can_spare = scope.census.hierarchy == Hierarchy::V2 && n_live <= MOST_SPARED;
     for (ix, cgroup) in tree.iter().filter(|(ix, _)| !aimed.contains(ix)) {
         let is_spared = can_spare && cgroup.state != State::Dying;
         let mut at = Some(ix);
@@ -126,53 +126,53 @@ fn below(mount: &Path, part: &Path, path: &[u8]) -> PathBuf {
     mount.join(inside.unwrap_or(path))
 }
 
-fn can_reclaim(ground: &Ground<'_>, parent: &Parent) -> bool {
-    let is_offered = !parent.is_root || ground.census.hierarchy == Hierarchy::V2;
+fn can_reclaim(scope: &Scope<'_>, parent: &Parent) -> bool {
+    let is_offered = !parent.is_root || scope.census.hierarchy == Hierarchy::V2;
     is_offered && parent.has_lever
 }
 
-fn is_allowed(ground: &Ground<'_>, parent: &Parent) -> bool {
-    can_reclaim(ground, parent)
-        && (ground.allowance.siblings || parent.neighbours_pages <= nothing(ground))
+fn is_allowed(scope: &Scope<'_>, parent: &Parent) -> bool {
+    can_reclaim(scope, parent)
+        && (scope.allowance.siblings || parent.neighbours_pages <= nothing(scope))
 }
 
 /// So many pages of neighbours may go without leave.
-fn nothing(ground: &Ground<'_>) -> u64 {
-    let bytes = match ground.census.hierarchy {
+fn nothing(scope: &Scope<'_>) -> u64 {
+    let bytes = match scope.census.hierarchy {
         Hierarchy::V1 => NOTHING_V1,
         Hierarchy::V2 => NOTHING_V2,
     };
-    bytes / ground.census.page_bytes.max(1)
+    bytes / scope.census.page_bytes.max(1)
 }
 
 /// The bytes to ask for on v2. What is taken is taken from all that is not spared, so that a
 /// little which may go is asked for as well: else it would go instead of what should.
-fn wanted_bytes(ground: &Ground<'_>, parent: &Parent) -> u64 {
-    (parent.pages + parent.neighbours_pages.min(nothing(ground))) * ground.census.page_bytes
+fn wanted_bytes(scope: &Scope<'_>, parent: &Parent) -> u64 {
+    (parent.pages + parent.neighbours_pages.min(nothing(scope))) * scope.census.page_bytes
 }
 
-fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
-    let parents = parents(ground);
+fn plan(scope: &Scope<'_>) -> Option<PlannedStep> {
+    let parents = parents(scope);
     if parents.is_empty() {
         return None;
     }
     let (allowed, refused): (Vec<_>, Vec<_>) = parents
         .values()
-        .partition(|parent| is_allowed(ground, parent));
+        .partition(|parent| is_allowed(scope, parent));
     let goes = |ix| {
-        let above = ground.stock.live_parent(ix);
+        let above = scope.stock.live_parent(ix);
         let parent = above.and_then(|above| parents.get(&above));
-        can_go(ground, ix) && parent.is_some_and(|parent| is_allowed(ground, parent))
+        can_go(scope, ix) && parent.is_some_and(|parent| is_allowed(scope, parent))
     };
     Some(PlannedStep {
         title: "reclaim below their parents what the files alone did not free".into(),
-        changes: allowed.iter().map(|parent| typed(ground, parent)).collect(),
-        undo: match ground.census.hierarchy {
+        changes: allowed.iter().map(|parent| typed(scope, parent)).collect(),
+        undo: match scope.census.hierarchy {
             Hierarchy::V1 => None,
             Hierarchy::V2 => Some("memory.low of the neighbours is put back at once".into()),
         },
-        predicted: Some(ground.stock.freed(goes)),
-        withheld: allowed.is_empty().then(|| refusal(ground, &refused)),
+        predicted: Some(scope.stock.freed(goes)),
+        withheld: allowed.is_empty().then(|| refusal(scope, &refused)),
         except: (!allowed.is_empty() && !refused.is_empty()).then(|| {
             let n: u64 = refused.iter().map(|parent| parent.n_dying).sum();
             let places = refused.iter().take(MOST_NAMED).map(|parent| place(parent));
@@ -184,7 +184,7 @@ fn plan(ground: &Ground<'_>) -> Option<PlannedStep> {
             format!(
                 "{n} below {}{more}: {}",
                 places.join(", "),
-                refusal(ground, &refused)
+                refusal(scope, &refused)
             )
         }),
     })
@@ -194,26 +194,26 @@ fn place(parent: &Parent) -> String {
     escape(parent.directory.as_os_str().as_bytes())
 }
 
-fn typed(ground: &Ground<'_>, parent: &Parent) -> String {
+fn typed(scope: &Scope<'_>, parent: &Parent) -> String {
     let directory = place(parent);
-    match ground.census.hierarchy {
+    match scope.census.hierarchy {
         Hierarchy::V1 => format!("echo 0 > {directory}/memory.force_empty"),
         Hierarchy::V2 => {
-            let bytes = wanted_bytes(ground, parent);
+            let bytes = wanted_bytes(scope, parent);
             format!("echo {bytes} > {directory}/memory.reclaim, in parts of {CHUNK_BYTES}")
         }
     }
 }
 
 /// Why nothing is done below these, each reason once.
-fn refusal(ground: &Ground<'_>, refused: &[&Parent]) -> String {
+fn refusal(scope: &Scope<'_>, refused: &[&Parent]) -> String {
     let (unable, unwilling): (Vec<&Parent>, Vec<&Parent>) = refused
         .iter()
-        .partition(|parent| !can_reclaim(ground, parent));
+        .partition(|parent| !can_reclaim(scope, parent));
     let mut reasons = Vec::new();
     if !unable.is_empty() {
         let n: u64 = unable.iter().map(|parent| parent.n_dying).sum();
-        reasons.push(match ground.census.hierarchy {
+        reasons.push(match scope.census.hierarchy {
             Hierarchy::V1 => format!(
                 "{n} of them lie directly below the root, where this kernel offers no reclaim"
             ),
@@ -224,7 +224,7 @@ fn refusal(ground: &Ground<'_>, refused: &[&Parent]) -> String {
     }
     if !unwilling.is_empty() {
         let pages: u64 = unwilling.iter().map(|parent| parent.neighbours_pages).sum();
-        let mib = (pages * ground.census.page_bytes) >> 20;
+        let mib = (pages * scope.census.page_bytes) >> 20;
         reasons.push(format!(
             "neighbours below the same parents would lose {mib} MiB of cache; --allow-siblings \
              lets it"
@@ -233,24 +233,24 @@ fn refusal(ground: &Ground<'_>, refused: &[&Parent]) -> String {
     reasons.join("; ")
 }
 
-fn climb(ground: &Ground<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
+fn climb(scope: &Scope<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOutcome {
     // Reclaim does not write: a dirty page stays.
-    if let Some(stopped) = advise::write_back(ground, tools) {
+    if let Some(stopped) = advise::write_back(scope, tools) {
         return stopped;
     }
-    let parents = parents(ground);
-    let allowed = parents.values().filter(|parent| is_allowed(ground, parent));
+    let parents = parents(scope);
+    let allowed = parents.values().filter(|parent| is_allowed(scope, parent));
     let mut trouble = None;
     for parent in allowed {
         if tools.stop.load(Ordering::Relaxed) {
             return StepOutcome::Stopped(ASKED_TO_STOP.into());
         }
         (tools.tell)(&format!("below {}", parent.directory.display()));
-        let done = match ground.census.hierarchy {
+        let done = match scope.census.hierarchy {
             Hierarchy::V1 => empty(&parent.directory),
             Hierarchy::V2 => {
-                let wanted = wanted_bytes(ground, parent);
-                reclaim(ground.host, &parent.directory, wanted, tools)
+                let wanted = wanted_bytes(scope, parent);
+                reclaim(scope.host, &parent.directory, wanted, tools)
             }
         };
         match done {
@@ -334,14 +334,14 @@ mod tests {
                 siblings,
                 ..Allowance::default()
             };
-            let ground = Ground::new(&host, &census, &Aim::default(), allowance);
+            let scope = Scope::new(&host, &census, &Aim::default(), allowance);
             let parent = Parent {
                 has_lever: true,
                 pages: 10,
                 neighbours_pages: neighbours_kib / 4,
                 ..Parent::default()
             };
-            let asked = is_allowed(&ground, &parent).then(|| wanted_bytes(&ground, &parent) >> 10);
+            let asked = is_allowed(&scope, &parent).then(|| wanted_bytes(&scope, &parent) >> 10);
             assert_eq!(asked, expected, "{hierarchy:?} {neighbours_kib} KiB");
         };
         check(Hierarchy::V1, 128, false, Some(168));

@@ -17,6 +17,8 @@ pub enum BakeFormat {
     Preset,
     /// A kickstart file.
     Kickstart,
+    /// A provisioner of Packer.
+    Packer,
 }
 
 /// What to do to a unit.
@@ -38,20 +40,29 @@ pub enum BakeStep {
         /// The drop-in.
         drop_in: String,
     },
+    /// Leave it on: another unit fails without it.
+    Withhold {
+        /// The unit.
+        unit: String,
+        /// Which one.
+        why: String,
+    },
 }
 
 impl BakeStep {
     /// The unit.
     pub fn unit(&self) -> &str {
         match self {
-            Self::Mask { unit, .. } | Self::Bound { unit, .. } => unit,
+            Self::Mask { unit, .. } | Self::Bound { unit, .. } | Self::Withhold { unit, .. } => {
+                unit
+            }
         }
     }
 
     /// Why.
     pub fn why(&self) -> &str {
         match self {
-            Self::Mask { why, .. } | Self::Bound { why, .. } => why,
+            Self::Mask { why, .. } | Self::Bound { why, .. } | Self::Withhold { why, .. } => why,
         }
     }
 }
@@ -73,6 +84,7 @@ pub fn bake(out: &mut dyn Write, format: BakeFormat, steps: &[BakeStep]) -> io::
         BakeFormat::CloudInit => cloud_init(out, &steps),
         BakeFormat::Preset => preset(out, &steps),
         BakeFormat::Kickstart => kickstart(out, &steps),
+        BakeFormat::Packer => packer(out, &steps),
     }
 }
 
@@ -88,32 +100,37 @@ fn masked<'a>(steps: &[&'a BakeStep]) -> Vec<&'a str> {
 fn bounded<'a>(steps: &[&'a BakeStep]) -> Vec<(&'a str, &'a str)> {
     let drop_in = |step: &&'a BakeStep| match step {
         BakeStep::Bound { unit, drop_in, .. } => Some((unit.as_str(), drop_in.as_str())),
-        BakeStep::Mask { .. } => None,
+        BakeStep::Mask { .. } | BakeStep::Withhold { .. } => None,
     };
     steps.iter().filter_map(drop_in).collect()
 }
 
+/// Masks a unit by its link, as often as it is run. `systemctl mask` refuses a unit whose file
+/// is in `/etc/systemd/system`: that file is kept in `/etc/sexton/replaced`.
+const MASK: &str = "mask() { \
+    systemctl --no-reload disable \"$1\" >/dev/null 2>&1 || true; \
+    [ \"$(readlink \"/etc/systemd/system/$1\")\" != /dev/null ] || return 0; \
+    mkdir -p /etc/systemd/system; \
+    if [ -e \"/etc/systemd/system/$1\" ] || [ -L \"/etc/systemd/system/$1\" ]; then \
+    mkdir -p /etc/sexton/replaced; \
+    mv -f \"/etc/systemd/system/$1\" /etc/sexton/replaced/; fi; \
+    ln -s /dev/null \"/etc/systemd/system/$1\"; }";
+
 /// The commands, one per line, with which any of the formats does it. They need no systemd
-/// that runs: links and files only.
+/// that runs, and may be run again: links and files only.
 fn commands(steps: &[&BakeStep]) -> Vec<String> {
     let mut commands = Vec::new();
     let masked = masked(steps);
     if !masked.is_empty() {
-        let quoted: Vec<String> = masked.iter().map(|unit| format!("'{unit}'")).collect();
-        let lines: Vec<String> = masked
-            .iter()
-            .map(|unit| format!("'disable {unit}'"))
-            .collect();
+        commands.push(MASK.to_owned());
+        let folder = PRESET.rsplit_once('/').map_or("", |(folder, _)| folder);
+        commands.push(format!("mkdir -p {folder}"));
+    }
+    for unit in masked {
         commands.push(format!(
-            "mkdir -p {}",
-            PRESET.rsplit_once('/').map_or("", |(folder, _)| folder)
+            "grep -qsxF 'disable {unit}' {PRESET} || echo 'disable {unit}' >> {PRESET}"
         ));
-        commands.push(format!("printf '%s\\n' {} >> {PRESET}", lines.join(" ")));
-        commands.push(format!(
-            "systemctl --no-reload disable {} 2>/dev/null || true",
-            quoted.join(" ")
-        ));
-        commands.push(format!("systemctl mask {}", quoted.join(" ")));
+        commands.push(format!("mask '{unit}'"));
     }
     for (unit, drop_in) in bounded(steps) {
         let folder = format!("/etc/systemd/system/{unit}.d");
@@ -127,48 +144,60 @@ fn commands(steps: &[&BakeStep]) -> Vec<String> {
     commands
 }
 
+/// Why, step by step, as comments.
+fn reasons(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
+    for step in steps {
+        let left = match step {
+            BakeStep::Withhold { .. } => "left on, ",
+            BakeStep::Mask { .. } | BakeStep::Bound { .. } => "",
+        };
+        writeln!(out, "# {}: {left}{}", step.unit(), comment(step.why()))?;
+    }
+    Ok(())
+}
+
 fn shell(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
     writeln!(
         out,
         "#!/bin/sh\n# Written by sexton image fix. For a Packer shell provisioner, as root.\nset -eu"
     )?;
-    for step in steps {
-        writeln!(out, "# {}: {}", step.unit(), comment(step.why()))?;
-    }
+    reasons(out, steps)?;
     commands(steps)
         .iter()
         .try_for_each(|command| writeln!(out, "{command}"))
 }
 
 fn dockerfile(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
-    for step in steps {
-        writeln!(out, "# {}: {}", step.unit(), comment(step.why()))?;
-    }
+    reasons(out, steps)?;
     let commands = commands(steps);
     if commands.is_empty() {
         return Ok(());
     }
-    writeln!(out, "RUN {}", commands.join(" \\\n && "))
+    writeln!(out, "RUN set -eu; \\\n    {}", commands.join("; \\\n    "))
+}
+
+/// A provisioner to put into a `build` block.
+fn packer(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
+    writeln!(out, "# Written by sexton image fix.")?;
+    reasons(out, steps)?;
+    writeln!(
+        out,
+        "provisioner \"shell\" {{\n  execute_command = \"sudo sh {{{{ .Path }}}}\"\n  inline = [\n    \"set -eu\","
+    )?;
+    for command in commands(steps) {
+        let text = command.replace('\\', "\\\\").replace('"', "\\\"");
+        // What begins with these would be a template.
+        let text = text.replace("${", "$${").replace("%{", "%%{");
+        writeln!(out, "    \"{text}\",")?;
+    }
+    writeln!(out, "  ]\n}}")
 }
 
 fn ansible(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
     writeln!(out, "# Written by sexton image fix.")?;
     let masked = masked(steps);
     if !masked.is_empty() {
-        writeln!(
-            out,
-            "- name: Preset units of no use as disabled\n  ansible.builtin.copy:\n    dest: {PRESET}\n    mode: \"0644\"\n    content: |"
-        )?;
-        masked
-            .iter()
-            .try_for_each(|unit| writeln!(out, "      disable {unit}"))?;
-        writeln!(
-            out,
-            "- name: Mask units of no use\n  ansible.builtin.systemd:\n    name: \"{{{{ item }}}}\"\n    enabled: false\n    masked: true\n  loop:"
-        )?;
-        masked
-            .iter()
-            .try_for_each(|unit| writeln!(out, "    - '{unit}'"))?;
+        ansible_mask(out, &masked)?;
     }
     for (unit, drop_in) in bounded(steps) {
         writeln!(
@@ -186,24 +215,64 @@ fn ansible(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
     Ok(())
 }
 
-fn cloud_init(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
-    let commands = commands(steps);
-    // A key without a value is no list, and cloud-init refuses the file.
-    let none = if commands.is_empty() { " []" } else { "" };
+/// The module that masks does it by `systemctl mask`, which refuses what has its file in `/etc`:
+/// so the link is made as a link, and the file is kept.
+fn ansible_mask(out: &mut dyn Write, masked: &[&str]) -> io::Result<()> {
+    let folder = PRESET.rsplit_once('/').map_or("", |(folder, _)| folder);
     writeln!(
         out,
-        "#cloud-config\n# Written by sexton image fix.\nbootcmd:{none}"
+        "- name: Make the folder of presets\n  ansible.builtin.file:\n    path: {folder}\n    state: directory\n    mode: \"0755\""
     )?;
-    for command in commands {
-        // A single-quoted scalar of YAML; a quote in it is written twice.
-        writeln!(out, "  - '{}'", command.replace('\'', "''"))?;
+    let mut task = |name: &str, module: &str| -> io::Result<()> {
+        writeln!(out, "- name: {name}\n{module}\n  loop:")?;
+        masked
+            .iter()
+            .try_for_each(|unit| writeln!(out, "    - '{unit}'"))
+    };
+    task(
+        "Preset units of no use as disabled",
+        &format!(
+            "  ansible.builtin.lineinfile:\n    path: {PRESET}\n    line: \"disable {{{{ item }}}}\"\n    create: true\n    mode: \"0644\""
+        ),
+    )?;
+    task(
+        "Disable units of no use",
+        "  ansible.builtin.command: systemctl --no-reload disable {{ item | quote }}\n  changed_when: false\n  failed_when: false",
+    )?;
+    task(
+        "Keep unit files that the mask replaces",
+        "  ansible.builtin.shell: >-\n    if [ \"$(readlink /etc/systemd/system/{{ item | quote }})\" != /dev/null ]; then\n    mkdir -p /etc/sexton/replaced &&\n    mv -f /etc/systemd/system/{{ item | quote }} /etc/sexton/replaced/ &&\n    echo moved; fi\n  args:\n    removes: \"/etc/systemd/system/{{ item }}\"\n  register: kept\n  changed_when: \"'moved' in kept.stdout\"",
+    )?;
+    task(
+        "Mask units of no use",
+        "  ansible.builtin.file:\n    src: /dev/null\n    dest: \"/etc/systemd/system/{{ item }}\"\n    state: link\n    follow: false",
+    )
+}
+
+fn cloud_init(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
+    let commands = commands(steps);
+    writeln!(out, "#cloud-config\n# Written by sexton image fix.")?;
+    if commands.is_empty() {
+        // A key without a value is no list, and cloud-init refuses the file.
+        return writeln!(out, "bootcmd: []");
     }
-    Ok(())
+    writeln!(out, "bootcmd:\n  - |\n    set -eu")?;
+    commands
+        .iter()
+        .try_for_each(|command| writeln!(out, "    {command}"))
 }
 
 fn preset(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
+    let masked = masked(steps);
     writeln!(out, "# Written by sexton image fix, for {PRESET}.")?;
-    masked(steps)
+    if !masked.is_empty() {
+        writeln!(
+            out,
+            "# It holds from: systemctl preset {}",
+            masked.join(" ")
+        )?;
+    }
+    masked
         .iter()
         .try_for_each(|unit| writeln!(out, "disable {unit}"))
 }
@@ -218,7 +287,7 @@ fn kickstart(out: &mut dyn Write, steps: &[&BakeStep]) -> io::Result<()> {
     if !services.is_empty() {
         writeln!(out, "services --disabled={}", services.join(","))?;
     }
-    writeln!(out, "%post")?;
+    writeln!(out, "%post --erroronfail\nset -eu")?;
     commands(steps)
         .iter()
         .try_for_each(|command| writeln!(out, "{command}"))?;
@@ -264,6 +333,7 @@ mod tests {
             BakeFormat::CloudInit,
             BakeFormat::Preset,
             BakeFormat::Kickstart,
+            BakeFormat::Packer,
         ] {
             let text = written(format);
             assert!(
@@ -278,7 +348,7 @@ mod tests {
     #[test]
     fn the_shell_takes_it() {
         let text = written(BakeFormat::Shell);
-        assert!(text.contains("systemctl mask 'ecs.service'\n"), "{text}");
+        assert!(text.contains("\nmask 'ecs.service'\n"), "{text}");
         assert!(text.contains("printf '%s\\n' '[Unit]' 'StartLimitBurst=10' > '/etc/systemd/system/a@.service.d/50-sexton-bound.conf'"), "{text}");
     }
 }

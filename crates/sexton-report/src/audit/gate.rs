@@ -33,6 +33,12 @@ fn failed(units: &[GateUnit]) -> impl Iterator<Item = (&GateUnit, &str)> {
 pub fn gate_text(out: &mut dyn Write, audit: &Audit, units: &[GateUnit]) -> io::Result<()> {
     let n_failed = failed(units).count() as u64;
     match n_failed {
+        0 if !audit.gaps.is_empty() => writeln!(
+            out,
+            "{} pass; {} could not be read",
+            count(units.len() as u64, "unit"),
+            count(audit.gaps.len() as u64, "part")
+        )?,
         0 => writeln!(out, "pass: {}", count(units.len() as u64, "unit"))?,
         n => writeln!(out, "fail: {} of {}", n, count(units.len() as u64, "unit"))?,
     }

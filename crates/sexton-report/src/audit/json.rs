@@ -20,6 +20,7 @@ pub fn json(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
         },
         "shape": shape.map(|(name, _)| name),
         "shape_why": shape.map(|(_, why)| why),
+        "shape_doubt": audit.shape_doubt,
         "units": audit.units.iter().map(unit).collect::<Vec<_>>(),
         "findings": audit.findings.iter().map(finding).collect::<Vec<_>>(),
         "missing": audit.missing,

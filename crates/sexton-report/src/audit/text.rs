@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use sexton_model::audit::{Audit, AuditUnit, UnitVerdict};
@@ -56,9 +57,14 @@ fn head(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
         "source  ",
         &format!("{} ({}), {os}", audit.source, audit.what),
     )?;
-    match &audit.shape {
-        Some((name, why)) => fold(out, "shape   ", &format!("{name}: {why}")),
-        None => fold(
+    match (&audit.shape, &audit.shape_doubt) {
+        (Some((name, why)), _) => fold(out, "shape   ", &format!("{name}: {why}")),
+        (None, Some(doubt)) => fold(
+            out,
+            "shape   ",
+            &format!("unknown, name it with --shape: {doubt}"),
+        ),
+        (None, None) => fold(
             out,
             "shape   ",
             "not known: give it with --shape to have more judged",
@@ -72,10 +78,16 @@ fn groups(audit: &Audit, verdict: UnitVerdict) -> Vec<Vec<&AuditUnit>> {
     let mut groups: Vec<Vec<&AuditUnit>> = Vec::new();
     // Of what is unknown only that of which something is found.
     let is_told = |unit: &&AuditUnit| verdict != UnitVerdict::Unknown || !unit.codes.is_empty();
+    // A service and its timer are one; units that start at rates of their own are not.
+    let mut known: HashMap<_, usize> = HashMap::new();
     for unit in audit.of(verdict).filter(is_told) {
-        match groups.iter_mut().find(|group| group[0].why == unit.why) {
-            Some(group) => group.push(unit),
-            None => groups.push(vec![unit]),
+        let key = (unit.why.as_str(), unit.starts_per_day.as_ref());
+        match known.get(&key) {
+            Some(&n) => groups[n].push(unit),
+            None => {
+                known.insert(key, groups.len());
+                groups.push(vec![unit]);
+            }
         }
     }
     for group in &mut groups {
@@ -254,15 +266,22 @@ pub fn plan(out: &mut dyn Write, steps: &[BakeStep], source: &str) -> io::Result
     if steps.is_empty() {
         return writeln!(out, "Nothing to fix.");
     }
-    writeln!(out, "Would change {}:", count(steps.len() as u64, "unit"))?;
+    let is_left = |step: &&BakeStep| matches!(step, BakeStep::Withhold { .. });
+    let n_left = steps.iter().filter(is_left).count();
+    let n_changed = (steps.len() - n_left) as u64;
+    writeln!(out, "Would change {}:", count(n_changed, "unit"))?;
     for step in steps {
         writeln!(out)?;
         let (what, how) = match step {
             BakeStep::Mask { .. } => ("mask ", "disable, mask, and preset as disabled"),
             BakeStep::Bound { .. } => ("bound", "at most 10 starts an hour, by a drop-in"),
+            BakeStep::Withhold { .. } => ("withheld", "not masked, another unit needs it"),
         };
         writeln!(out, "{what}  {}: {how}", step.unit())?;
         fold(out, "    why     ", step.why())?;
+    }
+    if n_changed == 0 {
+        return Ok(());
     }
     writeln!(out)?;
     writeln!(

@@ -7,8 +7,8 @@ use sexton_model::diagnosis::{Diagnosis, Link};
 use sexton_model::finding::{Finding, FindingId, Stance};
 use sexton_model::subject::SubjectKind;
 
-use crate::paint::{Look, Paint};
-use crate::text::{WIDTH, shorten, wrap};
+use crate::paint::{Canvas, Look};
+use crate::text::{shorten, wrap};
 
 /// Columns of a code and the blanks around it.
 const CODE: usize = 11;
@@ -18,16 +18,16 @@ pub(super) fn draw(
     out: &mut dyn Write,
     diagnosis: &Diagnosis,
     chain: &[FindingId],
-    paint: Paint,
+    canvas: Canvas,
 ) -> io::Result<()> {
     for (i, id) in chain.iter().enumerate() {
         let Some(finding) = diagnosis.finding(id) else {
             continue;
         };
         if let Some(cause) = i.checked_sub(1).and_then(|before| chain.get(before)) {
-            write_link(out, link(diagnosis, cause, id), paint)?;
+            write_link(out, link(diagnosis, cause, id), canvas)?;
         }
-        write_finding(out, finding, paint)?;
+        write_finding(out, finding, canvas)?;
     }
     Ok(())
 }
@@ -44,22 +44,29 @@ pub(super) fn link<'a>(
 /// What a finding is about, in few words.
 pub(super) fn subject_words(finding: &Finding) -> String {
     match finding.subject.kind {
-        SubjectKind::Unit | SubjectKind::Image | SubjectKind::Device | SubjectKind::Cgroup => {
-            finding.subject.name.to_string()
-        }
+        SubjectKind::Unit
+        | SubjectKind::Image
+        | SubjectKind::Device
+        | SubjectKind::Cgroup
+        | SubjectKind::Mount
+        | SubjectKind::Task
+        | SubjectKind::Limit => finding.subject.name.to_string(),
+        SubjectKind::Cpu => format!("core {}", finding.subject.name),
         _ => finding.subject.to_string(),
     }
 }
 
-fn write_finding(out: &mut dyn Write, finding: &Finding, paint: Paint) -> io::Result<()> {
+fn write_finding(out: &mut dyn Write, finding: &Finding, canvas: Canvas) -> io::Result<()> {
     let subject = subject_words(finding);
     let figure = &finding.figure;
-    let code = paint.on(finding.severity.into(), &format!("{:<8}", finding.code));
-    let room = WIDTH - CODE;
+    let code = canvas
+        .paint
+        .on(finding.severity.into(), &format!("{:<8}", finding.code));
+    let room = canvas.width.saturating_sub(CODE);
     let both = subject.chars().count() + 2 + figure.chars().count();
     if both <= room {
         let between = " ".repeat(room - both + 2);
-        let figure = paint.on(Look::Heading, figure);
+        let figure = canvas.paint.on(Look::Heading, figure);
         return writeln!(out, "  {code} {subject}{between}{figure}");
     }
     writeln!(out, "  {code} {}", shorten(&subject, room))?;
@@ -68,15 +75,15 @@ fn write_finding(out: &mut dyn Write, finding: &Finding, paint: Paint) -> io::Re
             out,
             "{}{}",
             " ".repeat(CODE),
-            paint.on(Look::Heading, &line)
+            canvas.paint.on(Look::Heading, &line)
         )?;
     }
     Ok(())
 }
 
 /// The arrow, and what joins the two: the first thing that speaks for it.
-fn write_link(out: &mut dyn Write, link: Option<&Link>, paint: Paint) -> io::Result<()> {
-    let bar = paint.on(Look::Quiet, "│");
+fn write_link(out: &mut dyn Write, link: Option<&Link>, canvas: Canvas) -> io::Result<()> {
+    let bar = canvas.paint.on(Look::Quiet, "│");
     let Some(link) = link else {
         return writeln!(out, "     {bar}");
     };
@@ -86,8 +93,12 @@ fn write_link(out: &mut dyn Write, link: Option<&Link>, paint: Paint) -> io::Res
         .find(|evidence| evidence.stance == Stance::For);
     let reason = speaks.map_or("", |evidence| evidence.text.as_str());
     let text = format!("{reason} ({})", link.confidence.word());
-    for line in wrap(text.trim_start(), WIDTH - CODE) {
-        writeln!(out, "     {bar}     {}", paint.on(Look::Quiet, &line))?;
+    for line in wrap(text.trim_start(), canvas.width.saturating_sub(CODE)) {
+        writeln!(
+            out,
+            "     {bar}     {}",
+            canvas.paint.on(Look::Quiet, &line)
+        )?;
     }
-    writeln!(out, "     {}", paint.on(Look::Quiet, "▼"))
+    writeln!(out, "     {}", canvas.paint.on(Look::Quiet, "▼"))
 }

@@ -46,10 +46,10 @@ pub fn html(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
 fn chains(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {
     for (i, chain) in diagnosis.chains.iter().enumerate() {
         match i {
-            0 => writeln!(out, "<h2>From cause to symptom</h2>")?,
+            0 => writeln!(out, "<h2>Causal chain</h2>")?,
             i => writeln!(
                 out,
-                "<h2>Apart from that ({} of {})</h2>",
+                "<h2>Causal chain {} of {}</h2>",
                 i + 1,
                 diagnosis.chains.len()
             )?,
@@ -194,7 +194,7 @@ fn pieces(out: &mut dyn Write, judged: &Judged, evidence: &[Evidence]) -> io::Re
 fn rest(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
     let diagnosis = &judged.diagnosis;
     if !diagnosis.separations.is_empty() {
-        writeln!(out, "<h2>Not joined, although it looks like it</h2>")?;
+        writeln!(out, "<h2>Considered, but not linked</h2>")?;
     }
     for apart in &diagnosis.separations {
         writeln!(
@@ -221,13 +221,13 @@ fn rest(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
         let passes = forecast.passes.iter().map(passing_words);
         std::iter::once(forecast_words(forecast)).chain(passes)
     });
-    list(out, "If nobody does anything", forecasts)?;
+    list(out, "Forecast", forecasts)?;
     let not_judged = diagnosis.not_judged.iter();
     let not_judged = not_judged.map(|rule| format!("{}: {}", rule.code, rule.because));
-    list(out, "Not judged", not_judged)?;
+    list(out, "Not assessed", not_judged)?;
     let gaps = diagnosis.gaps.iter();
     let gaps = gaps.map(|gap| format!("{}: {} ({})", gap.sensor, gap.text, gap.why));
-    list(out, "Not seen", gaps)?;
+    list(out, "Blind spots", gaps)?;
     let remedies = to_see_more(diagnosis).into_iter().map(str::to_owned);
     list(out, "To see more", remedies)
 }

@@ -1,15 +1,15 @@
 //! What to do about a judgement: the gravest chain first, each thing once.
 
 use sexton_model::diagnosis::{Diagnosis, State};
-use sexton_model::finding::{Finding, Remedy, RemedyKind};
+use sexton_model::finding::{Finding, FindingId, Remedy, RemedyKind};
 use sexton_model::fix;
 
 /// The kinds in the order in which they are typed, and their headings.
 pub(super) const KINDS: [(RemedyKind, &str); 4] = [
     (RemedyKind::Stop, "Stop it now"),
-    (RemedyKind::CleanUp, "Clean up what it left"),
-    (RemedyKind::Prevent, "Keep it from coming back"),
-    (RemedyKind::Look, "Look closer"),
+    (RemedyKind::CleanUp, "Clean up"),
+    (RemedyKind::Prevent, "Prevent it"),
+    (RemedyKind::Look, "Investigate"),
 ];
 
 /// The remedies of one kind.
@@ -30,6 +30,40 @@ pub(super) fn of_kind(diagnosis: &Diagnosis, kind: RemedyKind) -> Vec<&Remedy> {
     remedies
 }
 
+/// Commands that are typed first.
+const MOST_NOW: usize = 3;
+
+/// What to type now: what stops each chain, the gravest first; then, of the gravest alone, what
+/// cleans up, prevents and investigates.
+pub(super) fn now(diagnosis: &Diagnosis) -> Vec<(RemedyKind, &str)> {
+    let of_chain = |chain: &[FindingId], kind: RemedyKind| {
+        let findings = chain.iter().filter_map(|id| diagnosis.finding(id));
+        let mut remedies = findings.flat_map(|finding| &finding.remedies);
+        let command = remedies.find_map(|remedy| {
+            let is_it = remedy.kind == kind;
+            let command = remedy.command.as_deref().filter(|_| is_it)?;
+            // A placeholder cannot be typed.
+            (!command.ends_with(" ROOT")).then_some(command)
+        })?;
+        Some((kind, command))
+    };
+    let stops = diagnosis.chains.iter().take(MOST_NOW - 1);
+    let stops = stops.filter_map(|chain| of_chain(chain, RemedyKind::Stop));
+    let gravest = diagnosis.chains.first().map_or(&[][..], Vec::as_slice);
+    let others = [RemedyKind::CleanUp, RemedyKind::Prevent, RemedyKind::Look];
+    let others = others
+        .into_iter()
+        .filter_map(|kind| of_chain(gravest, kind));
+    let mut commands: Vec<(RemedyKind, &str)> = Vec::new();
+    for (kind, command) in stops.chain(others) {
+        if !commands.iter().any(|(_, known)| *known == command) {
+            commands.push((kind, command));
+        }
+    }
+    commands.truncate(MOST_NOW);
+    commands
+}
+
 /// What does the first two kinds at once.
 pub(super) struct InOnePlan {
     pub(super) heading: &'static str,
@@ -46,7 +80,7 @@ pub(super) fn in_one_plan(diagnosis: &Diagnosis) -> Option<InOnePlan> {
     let can = diagnosis.state == State::CauseFound && in_order(diagnosis).iter().any(is_fixed);
     can.then_some(InOnePlan {
         heading: "Or let sexton do it",
-        text: "a plan first; --apply carries it out, and fix --undo takes it back",
+        text: "prints a plan; --apply carries it out, sexton fix --undo reverts it",
         command: "sudo sexton fix",
     })
 }
@@ -80,9 +114,9 @@ pub(super) fn to_see_more(diagnosis: &Diagnosis) -> Vec<&str> {
 /// The state in words, for the head of a page.
 pub(super) fn state_words(state: State) -> &'static str {
     match state {
-        State::CauseFound => "CAUSE FOUND",
-        State::SymptomsOnly => "SYMPTOMS ONLY",
+        State::CauseFound => "ROOT CAUSE FOUND",
+        State::SymptomsOnly => "SYMPTOMS FOUND, ROOT CAUSE UNKNOWN",
         State::Healthy => "HEALTHY",
-        State::Blind => "BLIND",
+        State::Blind => "CANNOT TELL",
     }
 }

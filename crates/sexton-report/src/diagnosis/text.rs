@@ -10,8 +10,8 @@ use super::drawing::{draw, subject_words};
 use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
 use super::{Judged, words};
 use crate::gaps::grouped;
-use crate::paint::{Look, Paint};
-use crate::text::{WIDTH, duration, paragraph, wrap};
+use crate::paint::{Canvas, Look};
+use crate::text::{duration, paragraph_in, wrap};
 
 /// Evidence shown for each finding and each stance; JSON and HTML have all of it.
 const MAX_EVIDENCE: usize = 6;
@@ -19,9 +19,9 @@ const MAX_EVIDENCE: usize = 6;
 /// Chains that are drawn; of the others only the heads are named.
 const MAX_CHAINS: usize = 5;
 
-/// Writes the judgement for people, in 80 columns.
-pub fn text(out: &mut dyn Write, judged: &Judged, paint: Paint) -> io::Result<()> {
-    let page = Page { judged, paint };
+/// Writes the whole verdict for people.
+pub fn text(out: &mut dyn Write, judged: &Judged, canvas: Canvas) -> io::Result<()> {
+    let page = Page { judged, canvas };
     page.verdict(out)?;
     page.chains(out)?;
     page.remedies(out)?;
@@ -36,7 +36,7 @@ pub fn text(out: &mut dyn Write, judged: &Judged, paint: Paint) -> io::Result<()
 
 struct Page<'a> {
     judged: &'a Judged,
-    paint: Paint,
+    canvas: Canvas,
 }
 
 impl Page<'_> {
@@ -45,25 +45,21 @@ impl Page<'_> {
     }
 
     fn heading(&self, out: &mut dyn Write, text: &str) -> io::Result<()> {
-        writeln!(out, "\n{}", self.paint.on(Look::Heading, text))
+        writeln!(out, "\n{}", self.canvas.paint.on(Look::Heading, text))
     }
 
     fn verdict(&self, out: &mut dyn Write) -> io::Result<()> {
         let diagnosis = self.diagnosis();
         let state = state_words(diagnosis.state);
-        for (i, line) in wrap(&format!("{state}: {}.", diagnosis.headline), WIDTH)
-            .into_iter()
-            .enumerate()
-        {
-            match line.strip_prefix(state) {
-                Some(rest) if i == 0 => {
-                    let painted = self.paint.on(diagnosis.state.into(), state);
-                    writeln!(out, "{painted}{}", self.paint.on(Look::Heading, rest))?;
-                }
-                _ => writeln!(out, "{}", self.paint.on(Look::Heading, &line))?,
-            }
+        let state = self.canvas.paint.on(diagnosis.state.into(), state);
+        let sure = diagnosis.confidence.map_or_else(String::new, |confidence| {
+            format!(" ({})", confidence.word())
+        });
+        writeln!(out, "{state}{sure}")?;
+        for line in wrap(&diagnosis.headline, self.canvas.width) {
+            writeln!(out, "{}", self.canvas.paint.on(Look::Heading, &line))?;
         }
-        paragraph(out, "", &words::about(self.judged))?;
+        paragraph_in(out, self.canvas.width, "", &words::about(self.judged))?;
         if diagnosis.state == State::Blind {
             self.see_more(out)?;
         }
@@ -74,10 +70,15 @@ impl Page<'_> {
         self.heading(out, "To see enough")?;
         let remedies = to_see_more(self.diagnosis());
         if remedies.is_empty() {
-            return paragraph(out, "  ", "sexton doctor says what is missing here and why");
+            return paragraph_in(
+                out,
+                self.canvas.width,
+                "  ",
+                "sexton doctor lists what is missing on this node, and why",
+            );
         }
         for remedy in remedies {
-            paragraph(out, "  - ", remedy)?;
+            paragraph_in(out, self.canvas.width, "  - ", remedy)?;
         }
         Ok(())
     }
@@ -86,12 +87,12 @@ impl Page<'_> {
         let chains = &self.diagnosis().chains;
         for (i, chain) in chains.iter().take(MAX_CHAINS).enumerate() {
             let heading = match (i, chains.len()) {
-                (0, _) if chain.len() > 1 => "From cause to symptom".to_owned(),
-                (0, _) => "What was found".to_owned(),
-                (_, n) => format!("Apart from that ({} of {n})", i + 1),
+                (0, _) if chain.len() > 1 => "Causal chain".to_owned(),
+                (0, _) => "Finding".to_owned(),
+                (_, n) => format!("Causal chain {} of {n}", i + 1),
             };
             self.heading(out, &heading)?;
-            draw(out, self.diagnosis(), chain, self.paint)?;
+            draw(out, self.diagnosis(), chain, self.canvas)?;
         }
         let others = chains
             .iter()
@@ -99,8 +100,8 @@ impl Page<'_> {
             .filter_map(|chain| chain.first());
         let others: Vec<&str> = others.map(|id| id.as_str()).collect();
         if !others.is_empty() {
-            self.heading(out, &format!("And {} more", others.len()))?;
-            paragraph(out, "  ", &others.join(", "))?;
+            self.heading(out, &format!("{} more chains", others.len()))?;
+            paragraph_in(out, self.canvas.width, "  ", &others.join(", "))?;
         }
         Ok(())
     }
@@ -113,17 +114,25 @@ impl Page<'_> {
             }
             self.heading(out, heading)?;
             for remedy in remedies {
-                paragraph(out, "  ", &remedy.text)?;
+                paragraph_in(out, self.canvas.width, "  ", &remedy.text)?;
                 // Not wrapped: it is there to be copied.
                 if let Some(command) = &remedy.command {
-                    writeln!(out, "      {}", self.paint.on(Look::Command, command))?;
+                    writeln!(
+                        out,
+                        "      {}",
+                        self.canvas.paint.on(Look::Command, command)
+                    )?;
                 }
             }
         }
         if let Some(plan) = in_one_plan(self.diagnosis()) {
             self.heading(out, plan.heading)?;
-            paragraph(out, "  ", plan.text)?;
-            writeln!(out, "      {}", self.paint.on(Look::Command, plan.command))?;
+            paragraph_in(out, self.canvas.width, "  ", plan.text)?;
+            writeln!(
+                out,
+                "      {}",
+                self.canvas.paint.on(Look::Command, plan.command)
+            )?;
         }
         Ok(())
     }
@@ -149,15 +158,20 @@ impl Page<'_> {
             finding.confidence.word(),
             self.since(finding.since)
         );
-        for line in wrap(&head, WIDTH - 2) {
-            writeln!(out, "  {}", self.paint.on(finding.severity.into(), &line))?;
+        for line in wrap(&head, self.canvas.width - 2) {
+            writeln!(
+                out,
+                "  {}",
+                self.canvas.paint.on(finding.severity.into(), &line)
+            )?;
         }
-        paragraph(out, "    ", &finding.title)?;
+        paragraph_in(out, self.canvas.width, "    ", &finding.title)?;
         self.pieces(out, &finding.evidence)?;
         let id = finding.id();
         for link in self.diagnosis().causes_of(&id) {
-            paragraph(
+            paragraph_in(
                 out,
+                self.canvas.width,
                 "    ",
                 &format!("caused by {} ({})", link.cause, link.confidence.word()),
             )?;
@@ -200,13 +214,16 @@ impl Page<'_> {
         let at = piece.at.map_or_else(String::new, |at| {
             format!("{}: ", words::time(&self.judged.clock, at))
         });
-        let lines = wrap(&format!("{at}{} [{}]", piece.text, piece.source), WIDTH - 6);
+        let lines = wrap(
+            &format!("{at}{} [{}]", piece.text, piece.source),
+            self.canvas.width - 6,
+        );
         for (i, line) in lines.iter().enumerate() {
             match i {
                 0 => writeln!(
                     out,
                     "    {} {line}",
-                    self.paint.on(piece.stance.into(), mark)
+                    self.canvas.paint.on(piece.stance.into(), mark)
                 )?,
                 _ => writeln!(out, "      {line}")?,
             }
@@ -219,9 +236,14 @@ impl Page<'_> {
         if separations.is_empty() {
             return Ok(());
         }
-        self.heading(out, "Not joined, although it looks like it")?;
+        self.heading(out, "Considered, but not linked")?;
         for apart in separations {
-            paragraph(out, "  ", &format!("{} and {}", apart.cause, apart.effect))?;
+            paragraph_in(
+                out,
+                self.canvas.width,
+                "  ",
+                &format!("{} and {}", apart.cause, apart.effect),
+            )?;
             self.pieces(out, &apart.evidence)?;
         }
         Ok(())
@@ -229,9 +251,9 @@ impl Page<'_> {
 
     fn explanations(&self, out: &mut dyn Write) -> io::Result<()> {
         for (outcome, heading) in [
-            (Outcome::PlaysAPart, "Plays a part, too"),
+            (Outcome::PlaysAPart, "Contributing factors"),
             (Outcome::RuledOut, "Ruled out"),
-            (Outcome::NotSeen, "Could not be ruled out"),
+            (Outcome::NotSeen, "Not ruled out"),
         ] {
             let mut explanations = self
                 .diagnosis()
@@ -250,7 +272,12 @@ impl Page<'_> {
                     .map(|evidence| evidence.text.as_str())
                     .collect();
                 let text = format!("{}: {}", explanation.name, because.join("; "));
-                paragraph(out, "  - ", text.trim_end_matches([':', ' ']))?;
+                paragraph_in(
+                    out,
+                    self.canvas.width,
+                    "  - ",
+                    text.trim_end_matches([':', ' ']),
+                )?;
             }
         }
         Ok(())
@@ -260,11 +287,11 @@ impl Page<'_> {
         if self.diagnosis().forecasts.is_empty() {
             return Ok(());
         }
-        self.heading(out, "If nobody does anything")?;
+        self.heading(out, "Forecast")?;
         for forecast in &self.diagnosis().forecasts {
-            paragraph(out, "  - ", &forecast_words(forecast))?;
+            paragraph_in(out, self.canvas.width, "  - ", &forecast_words(forecast))?;
             for passing in &forecast.passes {
-                paragraph(out, "      ", &passing_words(passing))?;
+                paragraph_in(out, self.canvas.width, "      ", &passing_words(passing))?;
             }
         }
         Ok(())
@@ -274,12 +301,17 @@ impl Page<'_> {
         if self.diagnosis().not_judged.is_empty() {
             return Ok(());
         }
-        self.heading(out, "Not judged")?;
+        self.heading(out, "Not assessed")?;
         // One reason may keep several rules from judging.
         for alike in grouped(&self.diagnosis().not_judged, |rule| &rule.because) {
             let codes: Vec<&str> = alike.iter().map(|rule| rule.code).collect();
             let because = alike.first().map_or("", |rule| &rule.because);
-            paragraph(out, &format!("  {:<8} ", codes.join(", ")), because)?;
+            paragraph_in(
+                out,
+                self.canvas.width,
+                &format!("  {:<8} ", codes.join(", ")),
+                because,
+            )?;
         }
         Ok(())
     }
@@ -295,17 +327,22 @@ impl Page<'_> {
             .map(|step| format!("{} by {}", step.what, step.by))
             .collect();
         writeln!(out)?;
-        paragraph(out, "Seen by other means: ", &steps.join(", "))
+        paragraph_in(
+            out,
+            self.canvas.width,
+            "Measured by other means: ",
+            &steps.join(", "),
+        )
     }
 
     fn gaps(&self, out: &mut dyn Write) -> io::Result<()> {
-        crate::gaps::write(out, &self.diagnosis().gaps)
+        crate::gaps::write(out, self.canvas.width, &self.diagnosis().gaps)
     }
 }
 
 pub(super) fn forecast_words(forecast: &Forecast) -> String {
     format!(
-        "{}: {} a day, give or take {}, from {} points",
+        "{}: +{}/day (± {}, from {} counts)",
         forecast.what,
         words::amount(forecast.per_day),
         words::amount(forecast.per_day_error),
@@ -319,6 +356,6 @@ pub(super) fn passing_words(passing: &Passing) -> String {
     });
     match passing.in_days {
         Some(days) => format!("{}: in {}{range}", passing.limit, words::days(days)),
-        None => format!("{}: never at this rate", passing.limit),
+        None => format!("{}: not at this rate", passing.limit),
     }
 }

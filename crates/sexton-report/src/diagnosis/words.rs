@@ -20,29 +20,20 @@ pub(super) fn time(clock: &WallClock, moment: Moment) -> String {
 /// Which node, and when it was watched.
 pub(super) fn about(judged: &Judged) -> String {
     let node = &judged.node;
-    let mut parts = vec![node.name.clone(), format!("Linux {}", node.kernel)];
+    let mut parts = vec![node.name.clone()];
+    if let Some(window) = &judged.diagnosis.window {
+        let took = window.end().since(*window.start()).as_secs_f64().round();
+        let until = time(&judged.clock, *window.end());
+        parts.push(format!("watched {} until {until}", duration(took as u64)));
+    }
+    parts.push(format!("Linux {}", node.kernel));
     if let Some(cpus) = node.cpus {
         parts.push(count(cpus as u64, "CPU"));
     }
     if let Some(memory) = node.memory_bytes {
         parts.push(bytes(memory as u64));
     }
-    if let Some(window) = &judged.diagnosis.window {
-        let took = window.end().since(*window.start()).as_secs_f64().round();
-        let until = time(&judged.clock, *window.end());
-        parts.push(format!("watched {} until {until}", duration(took as u64)));
-    }
-    let sure = judged
-        .diagnosis
-        .confidence
-        .map_or_else(String::new, |confidence| {
-            format!(
-                " Certainty: {} ({:.0} of 100).",
-                confidence.word(),
-                confidence.ratio() * 100.0
-            )
-        });
-    format!("{}.{sure}", parts.join(", "))
+    parts.join(", ")
 }
 
 /// A count that may be large, negative or have a fraction.

@@ -36,7 +36,7 @@ pub fn text(out: &mut dyn Write, census: &Census, options: Options) -> io::Resul
         write_all(out, census)?;
     }
     write_method(out, census)?;
-    gaps::write(out, &census.gaps)?;
+    gaps::write(out, WIDTH, &census.gaps)?;
     write_next(out, census, options)
 }
 

@@ -6,11 +6,15 @@ use std::io;
 use sexton_bpf::prog::cgroups::{Ancestor, Event, LAYOUT, Tally, Tracepoints, Watch, What};
 use sexton_host::perf::{self, Ask, Point, Tasks};
 use sexton_host::tracepoint::{Field, Tracefs, Tracepoint};
-use sexton_host::{Host, HostError, machine, process};
+use sexton_host::{Host, HostError, machine};
 use sexton_model::gap::{Gap, Why};
 
 use super::NAME;
 use crate::bpf;
+
+/// Names of tasks that have none here: gone before they were asked, or of another PID namespace.
+const EXITED: &[u8] = b"[exited]";
+const OUTSIDE: &[u8] = b"[outside]";
 
 /// How far up the parents of a creator are followed.
 const MAX_ANCESTORS: usize = 8;
@@ -152,10 +156,6 @@ pub(super) struct ByPerf {
 
 impl ByPerf {
     fn open(host: &Host, root: i32, described: &Described, instead: Gap) -> Result<Self, Gap> {
-        // Records say numbers of our own namespace, and 0 for all processes outside of it.
-        if !process::numbers_are_the_kernels(host) {
-            return Err(instead);
-        }
         let layouts = Layouts::of(described, root)?;
         let cores = machine::online_cpus(host)
             .map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
@@ -204,16 +204,20 @@ impl ByPerf {
                 }
                 Some(Told::Here { what, id, path }) => {
                     count(tally, what);
-                    let comm = tasks.get(host, sample.tid).map(|task| task.comm.to_vec());
+                    // Records say numbers of our own PID namespace, and 0 outside of it: the
+                    // idle task, which has that number too, makes no cgroups.
+                    let unknown = if sample.pid == 0 { OUTSIDE } else { EXITED };
+                    let task = (sample.tid != 0).then(|| tasks.get(host, sample.tid));
+                    let comm = task.flatten().map(|task| task.comm.to_vec());
                     take(Event {
                         at_ns: record.at_ns,
                         what,
                         id,
                         path,
                         tgid: sample.pid,
-                        comm: comm.unwrap_or_else(|| b"[exited]".to_vec()),
+                        comm: comm.unwrap_or_else(|| unknown.to_vec()),
                         ancestors: match what {
-                            What::Born => ancestors(host, tasks, sample.pid),
+                            What::Born if sample.pid != 0 => ancestors(host, tasks, sample.pid),
                             _ => Vec::new(),
                         },
                     });

@@ -42,6 +42,12 @@ pub(super) fn cores(stat: &[u8]) -> impl Iterator<Item = Result<(u32, Ticks), Ba
         .map(|line| core(line).ok_or(BadLine))
 }
 
+/// The number on the line that begins so; such lines are the last of the file.
+pub(super) fn count(stat: &[u8], name: &[u8]) -> Option<u64> {
+    let mut lines = stat.rsplit(|byte| *byte == b'\n');
+    number(lines.find_map(|line| line.strip_prefix(name))?)
+}
+
 fn core(line: &[u8]) -> Option<(u32, Ticks)> {
     let mut words = line.split(|byte| *byte == b' ');
     let number = u32::try_from(number(words.next()?)?).ok()?;
@@ -131,10 +137,20 @@ mod tests {
         check("", &[]);
     }
 
+    #[test]
+    fn counts_of_tasks() {
+        let stat = b"cpu0 1\nintr 5 0\nprocesses 812\nprocs_running 3\nprocs_blocked 0\n";
+        assert_eq!(count(stat, b"processes "), Some(812));
+        assert_eq!(count(stat, b"procs_running "), Some(3));
+        assert_eq!(count(b"processes x\n", b"processes "), None);
+        assert_eq!(count(b"", b"processes "), None);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_do(stat: Vec<u8>) {
             cores(&stat).count();
+            count(&stat, b"processes ");
         }
 
         #[test]

@@ -2,8 +2,9 @@
 //! task as it exits (taskstats), with its cgroup followed by perf's records of tasks.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
-use sexton_bpf::prog::exits::{Event, Tally, Watch};
+use sexton_bpf::prog::exits::{Event, Maker, Tally, Watch};
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::perf::{self, Ask, Cgroups, Point, Tasks, What};
 use sexton_host::process::Place;
@@ -18,6 +19,12 @@ use crate::bpf;
 
 /// Room of each core for records of tasks.
 const RING_BYTES: usize = 1 << 17;
+
+/// Parents and cgroups that are counted apart; as many as the program in the kernel does.
+const MAX_MAKERS: usize = 128;
+
+/// A process that ran for less is a short one.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// Something that tells of exits.
 pub(super) enum Source {
@@ -61,6 +68,14 @@ impl Source {
         }
     }
 
+    /// Who makes processes, counted since it began.
+    pub(super) fn makers(&self) -> Vec<Maker> {
+        match self {
+            Self::Bpf(watch) => watch.makers().collect(),
+            Self::Stats(stats) => stats.makers.values().cloned().collect(),
+        }
+    }
+
     /// How often exits were dropped of which nothing is known.
     pub(super) fn n_overruns(&self) -> u64 {
         match self {
@@ -90,6 +105,8 @@ pub(super) struct ByStats {
     victims: HashSet<u32>,
     clients: HashSet<Vec<u8>>,
     tally: Tally,
+    /// By cgroup and name of the parent.
+    makers: HashMap<(Vec<u8>, Vec<u8>), Maker>,
     /// Why there is no BPF program.
     instead: Gap,
 }
@@ -130,6 +147,7 @@ impl ByStats {
                 .map(|name| name.clone().into_bytes())
                 .collect(),
             tally: Tally::default(),
+            makers: HashMap::new(),
             instead,
         })
     }
@@ -190,6 +208,7 @@ impl ByStats {
         }
         let cgroup = task.and_then(|task| task.cgroup.as_ref());
         let cgroup = cgroup.map(|path| path.to_vec()).unwrap_or_default();
+        self.count_maker(host, &exit, &cgroup);
         let n = match exit.status {
             0 => &mut self.tally.n_normal,
             _ => &mut self.tally.n_abnormal,
@@ -209,6 +228,32 @@ impl ByStats {
             oom,
             comm: exit.comm,
         })
+    }
+}
+
+impl ByStats {
+    /// Counts an exit for the parent's name and the cgroup, as the program in the kernel does.
+    fn count_maker(&mut self, host: &Host, exit: &Exit, cgroup: &[u8]) {
+        let parent = self.tasks.get(host, exit.parent);
+        let comm = parent.map_or_else(Vec::new, |parent| parent.comm.to_vec());
+        let key = (cgroup.to_vec(), comm);
+        if self.makers.len() >= MAX_MAKERS && !self.makers.contains_key(&key) {
+            self.tally.n_unplaced += 1;
+            return;
+        }
+        let (cgroup, comm) = key.clone();
+        let maker = self.makers.entry(key).or_insert_with(|| Maker {
+            cgroup_id: 0,
+            cgroup,
+            comm,
+            parent: exit.parent,
+            child: Vec::new(),
+            n: 0,
+            n_short: 0,
+        });
+        maker.n += 1;
+        maker.n_short += u64::from(exit.lifetime < SHORT);
+        (maker.parent, maker.child) = (exit.parent, exit.comm.clone());
     }
 }
 

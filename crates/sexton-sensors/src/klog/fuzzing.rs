@@ -1,21 +1,16 @@
 //! For the fuzz targets.
 
-use std::sync::LazyLock;
-
 use sexton_model::fact::klog::KernelLine;
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
 use super::event::{self, Interfaces};
+use super::keep::Keeper;
 use super::line::Line;
 use super::sequence::Sequence;
-use super::signatures::Signatures;
 use super::times::Clocks;
 
-static SIGNATURES: LazyLock<Signatures> =
-    LazyLock::new(|| Signatures::load().expect("a test proves that they load"));
-
-/// What is told of a record of `/dev/kmsg`, if its wording is known.
+/// What is told of a record of `/dev/kmsg`, if it is recorded.
 pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, KernelLine)> {
     let line = Line::parse(record)?;
     let mut sequence = Sequence::default();
@@ -27,7 +22,6 @@ pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, KernelLine)> {
         since: (line.level > 3).then(|| Moment::from_ns(1 << 48)),
     };
     let (_, error_ns) = clocks.place(line.us);
-    let known = SIGNATURES.find(&line.text)?;
-    let interfaces = Interfaces::default();
-    Some(event::describe(&line, &known, error_ns, || &interfaces))
+    Keeper::default().keep(&line)?;
+    Some(event::describe(&line, error_ns, &Interfaces::default()))
 }

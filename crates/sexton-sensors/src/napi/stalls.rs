@@ -40,6 +40,15 @@ pub(super) enum Told {
     Served(Wait),
 }
 
+impl Told {
+    /// The wait it is about.
+    pub(super) fn wait(&self) -> &Wait {
+        match self {
+            Told::Starved(wait) | Told::Served(wait) => wait,
+        }
+    }
+}
+
 /// Polls that a wait is remembered for after it was last seen. A program clears the stamp
 /// a moment before it tells the end, so one poll may see neither.
 const REMEMBERED_POLLS: u64 = 4;

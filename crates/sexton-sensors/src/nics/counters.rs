@@ -3,8 +3,7 @@
 use serde::Deserialize;
 use sexton_model::fact::{self, Fact, FactKind};
 use sexton_model::subject::{Subject, SubjectKind};
-
-use crate::wording::Wording;
+use sexton_model::wording::Wording;
 
 const FILE: &str = include_str!("../../../../signatures/nic-counters.toml");
 

@@ -82,6 +82,9 @@ impl Throttle {
             let n_throttled = now.n_throttled.saturating_sub(before.n_throttled);
             *before = now;
             if n > 0 {
+                if let Some(cores) = quota(host, path) {
+                    out.sample(subject, &fact::CPU_QUOTA_CORES, cores);
+                }
                 let ratio = (n_throttled as f64 / n as f64).min(1.0);
                 out.sample(subject, &fact::CPU_THROTTLED_RATIO, ratio);
             }
@@ -134,6 +137,23 @@ fn periods(host: &Host, directory: &Path) -> Result<Periods, HostError> {
     Ok(parse(&host.read_text(directory.join("cpu.stat"))?))
 }
 
+/// The quota in cores: `cpu.max` of v2, two files of v1. `None` when there is none any more.
+fn quota(host: &Host, directory: &Path) -> Option<f64> {
+    let read = |name: &str| host.read_text(directory.join(name)).ok();
+    if let Some(both) = read("cpu.max") {
+        return parse_quota(&both);
+    }
+    let (quota, period) = (read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?);
+    parse_quota(&format!("{} {}", quota.trim(), period.trim()))
+}
+
+/// `20000 100000`; `max` or -1 for none.
+fn parse_quota(text: &str) -> Option<f64> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let (quota, period): (u64, u64) = (quota.parse().ok()?, period.trim().parse().ok()?);
+    (period > 0).then(|| quota as f64 / period as f64)
+}
+
 /// A file without periods is one of a cgroup without a quota.
 fn parse(stat: &str) -> Periods {
     let value = |key: &str| {
@@ -180,5 +200,15 @@ mod tests {
         );
         check("usage_usec 5\n", 0, 0);
         check("nr_periods x\nnr_throttled\n\u{0}", 0, 0);
+    }
+
+    #[test]
+    fn quotas_are_told_in_cores() {
+        assert_eq!(parse_quota("20000 100000\n"), Some(0.2));
+        assert_eq!(parse_quota("150000 100000"), Some(1.5));
+        assert_eq!(parse_quota("max 100000\n"), None);
+        assert_eq!(parse_quota("-1 100000"), None);
+        assert_eq!(parse_quota("1 0"), None);
+        assert_eq!(parse_quota(""), None);
     }
 }

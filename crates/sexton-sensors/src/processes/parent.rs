@@ -4,19 +4,17 @@ use std::path::{Path, PathBuf};
 
 use sexton_host::Host;
 use sexton_host::mounts::Mount;
-use sexton_host::process::{Place, unit_place};
+use sexton_host::process::Place;
 use sexton_model::fact::process::DefunctChildren;
 use sexton_model::text::escape;
 
 use super::piles::Pile;
-use crate::lineage::Lineage;
-use crate::tasks;
+use crate::tasks::{self, Belongs};
 
 /// What is known of a parent. One that has gone since keeps its number.
 pub(super) fn describe(host: &Host, pile: &Pile) -> DefunctChildren {
     let places = Place::read_all(host, pile.parent).unwrap_or_default();
-    let place = unit_place(&places);
-    let lineage = place.map(|place| Lineage::of(&place.path));
+    let home = Belongs::at(&places);
     let limit = places.iter().find_map(|place| task_limit(host, place));
     DefunctChildren {
         pid: pile.parent,
@@ -24,9 +22,9 @@ pub(super) fn describe(host: &Host, pile: &Pile) -> DefunctChildren {
         n: pile.n,
         n_lasting: pile.n_lasting,
         oldest_ns: pile.oldest.as_ns(),
-        cgroup: place.map(|place| escape(&place.path)),
-        unit: lineage.as_ref().and_then(|lineage| lineage.unit.clone()),
-        container: lineage.and_then(|lineage| lineage.container),
+        cgroup: home.cgroup,
+        unit: home.unit,
+        container: home.container,
         pid_max: host
             .proc("sys/kernel/pid_max")
             .ok()

@@ -1,8 +1,10 @@
-//! One look at all processes, within limits.
+//! One look at all processes and threads, within limits.
 
 use std::time::{Duration, Instant};
 
 use sexton_host::{Host, HostError, clock};
+
+use crate::tasks::{self, Stat};
 
 /// Processes that one scan looks at.
 const MAX_PROCESSES: usize = 65_536;
@@ -21,6 +23,10 @@ pub(super) struct Scan {
     pub(super) n: u64,
     /// Those whose main thread is in state D.
     pub(super) n_uninterruptible: u64,
+    /// Tasks in state D: main threads, and other threads as far as there was time for them.
+    pub(super) blocked: Vec<Id>,
+    /// Processes whose other threads there was no time for.
+    pub(super) n_threads_left_out: u64,
     /// Those in state Z.
     pub(super) defunct: Vec<Defunct>,
     /// Processes that there was no time for.
@@ -44,32 +50,48 @@ pub(super) struct Id {
     pub(super) started: u64,
 }
 
-/// What `stat` says of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) state: u8,
-    pub(super) parent: u32,
-    pub(super) started: u64,
+/// Tasks in state D that one scan remembers. More of them wait for few different things.
+const MAX_BLOCKED: usize = 4096;
+
+/// When a scan has to end.
+struct Limit {
+    began: Instant,
+    cpu: Duration,
+    n: usize,
 }
 
-/// Looks at all processes, those from a PID on first.
+impl Limit {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            cpu: clock::thread_cpu_time(),
+            n: 0,
+        }
+    }
+
+    /// Counts one more file that is read.
+    fn is_over(&mut self) -> bool {
+        self.n += 1;
+        self.n.is_multiple_of(LOOKS) && {
+            let used = clock::thread_cpu_time().saturating_sub(self.cpu);
+            used >= MAX_CPU || self.began.elapsed() >= MAX_WALL
+        }
+    }
+}
+
+/// Looks at all processes, those from a PID on first, and then at the threads of those that
+/// have several.
 pub(super) fn scan(host: &Host, from: u32) -> Result<Scan, HostError> {
     let folder = host.proc("")?;
-    let entries = host.list(&folder)?;
-    let pids = entries.iter().filter_map(|entry| entry.name.to_str());
-    let mut pids: Vec<u32> = pids.filter_map(|name| name.parse().ok()).collect();
-    pids.sort_unstable();
+    let mut pids = tasks::pids(host)?;
     let first = pids.partition_point(|pid| *pid < from);
     pids.rotate_left(first);
-    let (began, cpu) = (Instant::now(), clock::thread_cpu_time());
-    let is_over = || {
-        let used = clock::thread_cpu_time().saturating_sub(cpu);
-        used >= MAX_CPU || began.elapsed() >= MAX_WALL
-    };
+    let mut limit = Limit::new();
     let mut scan = Scan::default();
+    let mut with_threads = Vec::new();
     let mut buffer = Vec::new();
     for (at, pid) in pids.iter().enumerate() {
-        if at >= MAX_PROCESSES || (at > 0 && at.is_multiple_of(LOOKS) && is_over()) {
+        if at >= MAX_PROCESSES || limit.is_over() {
             scan.n_left_out = (pids.len() - at) as u64;
             scan.next = *pid;
             break;
@@ -77,7 +99,15 @@ pub(super) fn scan(host: &Host, from: u32) -> Result<Scan, HostError> {
         // One that went away in between is no gap.
         let path = folder.join(pid.to_string()).join("stat");
         if host.read_into(path, &mut buffer).is_ok() {
-            scan.count(*pid, stat(&buffer));
+            let stat = Stat::parse(&buffer);
+            scan.count(*pid, stat);
+            with_threads.extend(stat.filter(|stat| stat.n_threads > 1).map(|_| *pid));
+        }
+    }
+    for (at, pid) in with_threads.iter().enumerate() {
+        if !scan.look_at_threads(host, *pid, &mut limit, &mut buffer) {
+            scan.n_threads_left_out = (with_threads.len() - at) as u64;
+            break;
         }
     }
     Ok(scan)
@@ -94,25 +124,46 @@ impl Scan {
                 },
                 parent: stat.parent,
             }),
-            Some(stat) if stat.state == b'D' => self.n_uninterruptible += 1,
+            Some(stat) if stat.is_blocked() => {
+                self.n_uninterruptible += 1;
+                self.block(pid, stat);
+            }
             _ => {}
         }
     }
-}
 
-/// The name may hold blanks and brackets, so fields are counted from its last bracket.
-pub(super) fn stat(bytes: &[u8]) -> Option<Stat> {
-    const STATE: usize = 0;
-    const PARENT: usize = 1;
-    const STARTED: usize = 19;
-    let end = bytes.iter().rposition(|byte| *byte == b')')?;
-    let fields = std::str::from_utf8(&bytes[end + 1..]).ok()?;
-    let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-    Some(Stat {
-        state: *fields.get(STATE)?.as_bytes().first()?,
-        parent: fields.get(PARENT)?.parse().ok()?,
-        started: fields.get(STARTED)?.parse().ok()?,
-    })
+    fn block(&mut self, pid: u32, stat: Stat) {
+        if self.blocked.len() < MAX_BLOCKED {
+            let started = stat.started;
+            self.blocked.push(Id { pid, started });
+        }
+    }
+
+    /// Looks at the threads of a process other than its main one; false when time is up.
+    fn look_at_threads(
+        &mut self,
+        host: &Host,
+        pid: u32,
+        limit: &mut Limit,
+        buffer: &mut Vec<u8>,
+    ) -> bool {
+        let Ok(threads) = tasks::threads(host, pid) else {
+            // It has exited.
+            return true;
+        };
+        for thread in threads.into_iter().filter(|thread| *thread != pid) {
+            if limit.is_over() {
+                return false;
+            }
+            let path = host.proc(&format!("{pid}/task/{thread}/stat"));
+            let is_read = path.is_ok_and(|path| host.read_into(path, buffer).is_ok());
+            let stat = is_read.then(|| Stat::parse(buffer)).flatten();
+            if let Some(stat) = stat.filter(Stat::is_blocked) {
+                self.block(thread, stat);
+            }
+        }
+        true
+    }
 }
 
 /// All tasks, of a `/proc/loadavg` such as `0.20 0.18 0.12 1/80 11206`.
@@ -124,23 +175,6 @@ pub(super) fn tasks(loadavg: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(line: &str, expected: Option<(char, u32, u64)>) {
-        let found = stat(line.as_bytes());
-        let found = found.map(|stat| (char::from(stat.state), stat.parent, stat.started));
-        assert_eq!(found, expected, "{line:?}");
-    }
-
-    #[test]
-    fn a_stat_line() {
-        let rest = "1 1 0 -1 4228044 1 2 3 4 5 6 7 8 20 0 1 0 900";
-        check(&format!("7 (a) Z) Z 3 {rest} 0 0"), Some(('Z', 3, 900)));
-        check(&format!("7 (sh) D 1 {rest}"), Some(('D', 1, 900)));
-        check("7 (short) Z 1 2", None);
-        check("7 (no end Z", None);
-        check("", None);
-    }
 
     #[test]
     fn the_number_of_tasks() {

@@ -1,11 +1,14 @@
-//! Tells the judge who had the most kernel time on a core, and in which functions.
+//! Tells the judge who had the most kernel time on a core and in which functions, and who had
+//! most of all cores.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore, StackShare};
+use sexton_model::fact::stack::{
+    CPU_USE, CoreShare, CpuUse, PROCESS_ON_CORE, ProcessOnCore, StackShare,
+};
 use sexton_model::moment::Moment;
 use sexton_model::origin::Origin;
 use sexton_model::record::Sink;
@@ -13,12 +16,16 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text;
 use sexton_symbols::live::Place;
 
+use crate::lineage::Lineage;
+
 /// How long an interval is.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Processes that are told of one interval.
 const MAX_TOLD: usize = 10;
 /// A process with less of a core in the kernel is not told.
 const LEAST_RATIO: f64 = 0.1;
+/// Processes that had less than this of one core in all are not told.
+const LEAST_USE: f64 = 0.05;
 /// Stacks of an interval that are told apart.
 const MAX_STACKS: usize = 1 << 14;
 /// What is told of a stack, in bytes.
@@ -116,6 +123,7 @@ impl Busiest {
             return;
         }
         let per_core = interval.as_secs_f64() / self.period.as_secs_f64();
+        self.tell_use(interval, per_core, out);
         let mut hot: Vec<(u32, Process)> = self.processes.drain().collect();
         hot.retain(|(_, process)| process.worst_core().2 as f64 / per_core >= LEAST_RATIO);
         hot.sort_by_key(|(pid, process)| (u64::MAX - process.worst_core().2, *pid));
@@ -138,6 +146,65 @@ impl Busiest {
             }
         }
         (self.began, self.n_stacks, self.n_lost) = (Some(now), 0, 0);
+    }
+}
+
+/// What makes processes alike: their cgroup, where it is known, their name, and whether they are
+/// this program.
+type Kind = (Option<Arc<str>>, Arc<str>, bool);
+
+/// Processes of one name in one cgroup.
+#[derive(Debug, Default)]
+struct Group {
+    pids: Vec<u32>,
+    n_samples: u64,
+    n_kernel: u64,
+}
+
+impl Busiest {
+    /// Tells who had most of all cores. What builds and storms start comes and goes within the
+    /// interval, so processes of one name in one cgroup are told as one.
+    fn tell_use(&self, interval: Duration, per_core: f64, out: &mut Sink) {
+        let mut groups: HashMap<Kind, Group> = HashMap::new();
+        for (pid, process) in &self.processes {
+            // The number of a cgroup whose path was not to be had says nothing to anyone.
+            let cgroup = process.cgroup.clone().filter(|path| path.starts_with('/'));
+            let key = (cgroup, Arc::clone(&process.comm), *pid == self.own_pid);
+            let group = groups.entry(key).or_default();
+            group.pids.push(*pid);
+            group.n_samples += process.cores.values().map(|core| core.0).sum::<u64>();
+            group.n_kernel += process.cores.values().map(|core| core.1).sum::<u64>();
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.retain(|(_, group)| group.n_samples as f64 >= LEAST_USE * per_core);
+        groups.sort_by(|a, b| {
+            b.1.n_samples
+                .cmp(&a.1.n_samples)
+                .then_with(|| a.0.cmp(&b.0))
+        });
+        for ((cgroup, comm, is_own), group) in groups.into_iter().take(MAX_TOLD) {
+            let subject = match group.pids[..] {
+                [pid] => Subject::new(SubjectKind::Process, pid.to_string()),
+                _ => Subject::new(SubjectKind::Task, Arc::clone(&comm)),
+            };
+            let lineage = cgroup
+                .as_deref()
+                .map(|path| Lineage::of(&text::unescape(path)));
+            let lineage = lineage.unwrap_or_default();
+            let cores = |n: u64| thousandths(n as f64 / per_core);
+            let says = CpuUse {
+                comm: comm.to_string(),
+                cgroup: cgroup.as_deref().map(str::to_owned),
+                unit: lineage.unit,
+                container: lineage.container,
+                n_processes: group.pids.len() as u64,
+                cores: cores(group.n_samples),
+                kernel_cores: cores(group.n_kernel),
+                interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
+                own: is_own.then_some(true),
+            };
+            out.event(out.now(), &subject, &CPU_USE, says);
+        }
     }
 }
 
@@ -187,6 +254,14 @@ impl Process {
             interval_ns: u64::try_from(interval.as_nanos()).ok(),
             core_ratio: Some(ratio(all)),
             kernel_ratio: Some(ratio(kernel)),
+            cores: self
+                .cores_above(LEAST_RATIO * per_core)
+                .into_iter()
+                .map(|(cpu, _, kernel)| CoreShare {
+                    cpu,
+                    kernel_ratio: ratio(kernel),
+                })
+                .collect(),
             hot_stack: hottest.map_or_else(Vec::new, |stack| stack.frames.clone()),
             hot_share: hottest.map(|stack| thousandths(share(stack))),
             stacks,
@@ -284,8 +359,8 @@ mod tests {
         let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
         busiest.tell(&mut out);
         let records = out.into_records();
-        let told = records.iter().map(|record| {
-            let says = record.says(&PROCESS_ON_CORE).expect("one of these");
+        let told = records.iter().filter_map(|record| {
+            let says = record.says(&PROCESS_ON_CORE)?;
             let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string());
             let ratio = |r: Option<f64>| r.map_or_else(|| "-".into(), |r| format!("{r:.3}"));
             let shown = [
@@ -298,7 +373,7 @@ mod tests {
                 says.hot_stack.join(";"),
                 ratio(says.hot_share),
             ];
-            format!("{} {}", record.subject.name, shown.join(" "))
+            Some(format!("{} {}", record.subject.name, shown.join(" ")))
         });
         let told: Vec<String> = told.collect();
         assert_eq!(told, expected);
@@ -359,6 +434,54 @@ mod tests {
         }
         let told = process.describe((1, 500, 500), Duration::from_secs(10), 1000.0);
         assert_eq!(told.stacks.len(), 2);
+    }
+
+    #[test]
+    fn who_had_the_cores_is_told_by_name_and_cgroup() {
+        let mut busiest = Busiest::new(Duration::from_millis(10));
+        busiest.tell(&mut Sink::new("stacks", Moment::from_ns(1)));
+        let (cc, sh): (Arc<str>, Arc<str>) = ("cc1".into(), "sh".into());
+        let build: Arc<str> = "/system.slice/build.service".into();
+        let number: Arc<str> = "4711".into();
+        let runs = [
+            (&cc, &build, 20, 40),
+            (&sh, &number, 1, 700),
+            (&sh, &build, 1, 20),
+        ];
+        let mut pid = 100;
+        for (comm, cgroup, n_processes, n_samples) in runs {
+            for _ in 0..n_processes {
+                pid += 1;
+                for i in 0..n_samples {
+                    busiest.see(Seen {
+                        pid,
+                        cpu: i % 2,
+                        comm,
+                        cgroup: Some(cgroup),
+                        is_kernel: i % 4 == 0,
+                        kernel: &[],
+                    });
+                }
+            }
+        }
+        let mut out = Sink::new("stacks", Moment::from_ns(10_000_000_001));
+        busiest.tell(&mut out);
+        let told = out.into_records();
+        let told = told.iter().filter_map(|record| {
+            let says = record.says(&CPU_USE)?;
+            let unit = says.unit.as_deref().unwrap_or("-");
+            let (n, cores, kernel) = (says.n_processes, says.cores, says.kernel_cores);
+            Some(format!(
+                "{} {} {unit} {n} {cores} {kernel}",
+                record.subject, says.comm
+            ))
+        });
+        let told: Vec<String> = told.collect();
+        let expected = [
+            "task cc1 cc1 build.service 20 0.8 0.2",
+            "process 121 sh - 1 0.7 0.175",
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

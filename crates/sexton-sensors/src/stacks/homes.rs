@@ -27,15 +27,16 @@ type Asked = (Option<Arc<str>>, Moment);
 
 impl Homes {
     /// The path of a cgroup, learned from a process in it; its number when that process is
-    /// gone and none was seen before.
-    pub(super) fn path(&mut self, host: &Host, id: u64, pid: u32) -> Option<Arc<str>> {
+    /// gone or cannot be asked, and none was seen before.
+    pub(super) fn path(&mut self, host: &Host, id: u64, pid: Option<u32>) -> Option<Arc<str>> {
         if id == 0 {
             return None;
         }
         if let Some(known) = self.known.get(&id) {
             return Some(Arc::clone(known));
         }
-        let places = Place::read_all(host, pid).unwrap_or_default();
+        let places = pid.and_then(|pid| Place::read_all(host, pid).ok());
+        let places = places.unwrap_or_default();
         let Some(path) = home(&places) else {
             return Some(id.to_string().into());
         };

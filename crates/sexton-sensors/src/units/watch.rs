@@ -181,7 +181,7 @@ impl<'a> Watch<'a> {
             }
         }
         if n > 0 {
-            let text = format!("{n} units changed and no signal told of it, {first} among them");
+            let text = format!("{n} units changed without a signal, {first} among them");
             self.teller.gap(Gap::new(NAME, Why::Lost(n), text));
         }
     }

@@ -2,6 +2,7 @@
 
 mod census;
 mod cores;
+mod disks;
 mod filesystems;
 mod host;
 mod limits;

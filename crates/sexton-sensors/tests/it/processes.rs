@@ -8,10 +8,16 @@ use sexton_sensors::Sensor;
 use crate::node::{Node, open, poll, show, spec};
 
 fn write(node: &Node, pid: u32, comm: &str, state: char, parent: u32) {
+    write_switches(node, pid, 7);
     let rest = "1 1 0 -1 4228044 1 2 3 4 5 6 7 8 20 0 1 0 900 0 0";
     let stat = format!("{pid} ({comm}) {state} {parent} {rest}\n");
     node.write(&format!("proc/{pid}/stat"), stat);
     node.write(&format!("proc/{pid}/comm"), format!("{comm}\n"));
+}
+
+fn write_switches(node: &Node, pid: u32, n: u64) {
+    let status = format!("voluntary_ctxt_switches:\t{n}\nnonvoluntary_ctxt_switches:\t1\n");
+    node.write(&format!("proc/{pid}/status"), status);
 }
 
 fn write_tasks(node: &Node, n: u64) {
@@ -121,4 +127,87 @@ fn without_procfs_it_says_so() {
     assert!(open("processes", &node.host()).is_err());
     let sights = (spec("processes").examine)(&neglect("seen", 1).host());
     assert!(sights.iter().all(|sight| sight.clarity == Clarity::Sees));
+}
+
+/// Tasks in uninterruptible sleep, which each wait in a function.
+fn hang(name: &str, tasks: &[(u32, &str)]) -> Node {
+    let node = neglect(name, 0);
+    write(&node, 8, "dd", 'S', 1);
+    for (pid, wait) in tasks {
+        write(&node, *pid, "rsync", 'D', 1);
+        node.write(&format!("proc/{pid}/wchan"), *wait);
+        node.write(
+            &format!("proc/{pid}/cgroup"),
+            "0::/system.slice/backup.service\n",
+        );
+        let stack = format!("[<0>] {wait}+0x1/0x2\n[<0>] nfs4_call_sync+0x1/0x2 [nfsv4]\n");
+        node.write(&format!("proc/{pid}/stack"), stack);
+    }
+    node
+}
+
+fn blocked(records: &[Record]) -> Vec<(String, u64, u64)> {
+    let events = records.iter();
+    let events = events.filter_map(|record| Event::of(record, &fact::TASKS_BLOCKED));
+    events
+        .map(|event| {
+            let seconds = event.says.longest_ns / 1_000_000_000;
+            (event.subject.name.to_string(), event.says.n, seconds)
+        })
+        .collect()
+}
+
+#[test]
+fn tasks_that_sleep_on_are_told_by_what_they_wait_in() {
+    let waits = [(20, "rpc_wait"), (21, "rpc_wait"), (22, "__refrigerator")];
+    let node = hang("hung", &waits);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    assert!(blocked(&look(&node, sensor.as_mut(), 100)).is_empty());
+    let told = look(&node, sensor.as_mut(), 105);
+    assert_eq!(blocked(&told), [("rpc_wait".to_owned(), 2, 5)]);
+    let says = told
+        .iter()
+        .find_map(|record| Event::of(record, &fact::TASKS_BLOCKED));
+    let says = says.expect("it was told").says;
+    assert_eq!(says.stack, ["rpc_wait", "nfs4_call_sync"]);
+    assert_eq!(says.tasks[0].unit.as_deref(), Some("backup.service"));
+    let told = look(&node, sensor.as_mut(), 110);
+    assert_eq!(blocked(&told), [("rpc_wait".to_owned(), 2, 10)]);
+    assert!(
+        blocked(&look(&node, sensor.as_mut(), 115)).is_empty(),
+        "not twice as long"
+    );
+    write(&node, 20, "rsync", 'S', 1);
+    node.remove("proc/21");
+    let over = look(&node, sensor.as_mut(), 120);
+    assert_eq!(blocked(&over), [("rpc_wait".to_owned(), 0, 0)]);
+}
+
+#[test]
+fn a_task_that_runs_between_two_looks_is_not_stuck() {
+    let node = hang("ordinary", &[(20, "io_wait")]);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    for (second, switches) in [(100, 7), (105, 90), (110, 180), (115, 260)] {
+        write_switches(&node, 20, switches);
+        assert!(
+            blocked(&look(&node, sensor.as_mut(), second)).is_empty(),
+            "{second}"
+        );
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_io_in_two_polls_ask_for_a_scan() {
+    let node = hang("asked", &[]);
+    node.write("proc/stat", "cpu 1 2 3\nprocs_running 1\nprocs_blocked 2\n");
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    let mut scans = |seconds| {
+        let records = look(&node, sensor.as_mut(), seconds);
+        let mut facts = records.iter().map(Record::fact);
+        facts.any(|fact| fact == Some(&fact::PROCESSES_TOTAL))
+    };
+    assert!(scans(100), "the first");
+    assert!(scans(105), "they wait in two polls");
+    node.write("proc/stat", "cpu 1 2 3\nprocs_running 1\nprocs_blocked 0\n");
+    assert!(!scans(110) && !scans(115));
 }

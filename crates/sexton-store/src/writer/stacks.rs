@@ -38,7 +38,7 @@ impl BundleWriter {
             return Ok(());
         }
         let text = format!(
-            "{} samples of stacks until {} ns after boot found no room and were not kept",
+            "{} samples of stacks until {} ns after boot dropped: buffer full",
             self.n_samples_refused,
             now.as_ns()
         );

@@ -8,5 +8,6 @@ mod pack;
 mod python;
 mod replay;
 mod retention;
+mod ring;
 mod stacks;
 mod support;

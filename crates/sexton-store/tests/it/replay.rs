@@ -195,6 +195,7 @@ static NEWER: Fact = Fact {
     help: "",
     payload: None,
     show: Show::Not,
+    metric: None,
 };
 
 #[test]

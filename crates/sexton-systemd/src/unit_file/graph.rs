@@ -1,23 +1,28 @@
 //! What starts what, from `default.target` on.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
 use crate::unit_file::name;
 use crate::unit_file::set::{Unit, UnitSet};
+use crate::unit_file::settings::Settings;
 use crate::unit_file::state::State;
 
 /// Where a boot begins.
 const START: &str = "default.target";
 
-/// One thing that starts another.
+/// How an edge is called that starts nothing.
+const NEEDS: &str = "needs";
+
+/// One thing that starts another, or needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
     /// The unit that starts it; for what comes from outside, what that is.
     pub from: String,
     /// The unit that is started.
     pub to: String,
-    /// `wants`, `requires`, `socket`, `timer`, `path`, `D-Bus`, `udev`.
+    /// `wants`, `requires`, `binds to`, `socket`, `timer`, `path`, `D-Bus`, `udev`; `needs` of
+    /// one that starts nothing and fails where the other is not active.
     pub how: &'static str,
     /// The link or file that says so.
     pub file: PathBuf,
@@ -52,7 +57,7 @@ impl Graph {
             };
             graph.add(set, &trigger.by, &trigger.unit, how, trigger.file.clone());
         }
-        graph.walk(set);
+        graph.reached = graph.reach(set, &BTreeSet::new());
         graph
     }
 
@@ -61,29 +66,24 @@ impl Graph {
         let keys = [
             ("Wants", "wants"),
             ("Requires", "requires"),
-            ("BindsTo", "requires"),
+            ("BindsTo", "binds to"),
             ("Upholds", "upholds"),
-            ("Requisite", "needs"),
+            ("Requisite", NEEDS),
         ];
-        for (key, how) in keys.iter().filter(|(_, how)| *how != "needs") {
+        for (key, how) in keys {
             for to in settings.words("Unit", key) {
                 self.add(set, &unit.name, &to, how, unit.file.clone());
             }
         }
-        let stem = name::stem(&unit.name);
-        let (how, section, key) = match name::sort(&unit.name) {
-            "socket" => ("socket", "Socket", "Service"),
-            "timer" => ("timer", "Timer", "Unit"),
-            "path" => ("path", "Path", "Unit"),
+        let how = match name::sort(&unit.name) {
+            "socket" => "socket",
+            "timer" => "timer",
+            "path" => "path",
             _ => return,
         };
-        let accepts = how == "socket" && settings.is_true("Socket", "Accept");
-        let to = match settings.last(section, key) {
-            Some(named) => named.to_owned(),
-            None if accepts => format!("{stem}@.service"),
-            None => format!("{stem}.service"),
-        };
-        self.add(set, &unit.name, &to, how, unit.file.clone());
+        if let Some(to) = triggered(&unit.name, settings) {
+            self.add(set, &unit.name, &to, how, unit.file.clone());
+        }
     }
 
     fn add(&mut self, set: &UnitSet, from: &str, to: &str, how: &'static str, file: PathBuf) {
@@ -106,10 +106,13 @@ impl Graph {
         });
     }
 
-    fn walk(&mut self, set: &UnitSet) {
+    /// The edge by which each unit is reached first, if none of the units `off` could start.
+    fn reach(&self, set: &UnitSet, off: &BTreeSet<String>) -> BTreeMap<String, Option<usize>> {
         let mut out: HashMap<&str, Vec<usize>> = HashMap::new();
         for (n, edge) in self.edges.iter().enumerate() {
-            out.entry(&edge.from).or_default().push(n);
+            if edge.how != NEEDS {
+                out.entry(&edge.from).or_default().push(n);
+            }
         }
         let start = set
             .find(START)
@@ -118,7 +121,8 @@ impl Graph {
         let mut reached = BTreeMap::from([(start.clone(), None)]);
         let mut queue = VecDeque::from([start]);
         while let Some(name) = queue.pop_front() {
-            if set.find(&name).is_none_or(|unit| unit.state.is_masked()) {
+            let is_off = set.find(&name).is_none_or(|unit| unit.state.is_masked());
+            if is_off || off.contains(&name) {
                 continue;
             }
             for &n in out.get(name.as_str()).map_or(&[][..], Vec::as_slice) {
@@ -129,7 +133,17 @@ impl Graph {
                 }
             }
         }
-        self.reached = reached;
+        reached
+    }
+
+    /// The units that a boot reaches if none of the units `off` could start.
+    pub(crate) fn reached_without(&self, set: &UnitSet, off: &BTreeSet<String>) -> HashSet<String> {
+        self.reach(set, off).into_keys().collect()
+    }
+
+    /// All edges, of starting and of needing.
+    pub(crate) fn edges(&self) -> &[Edge] {
+        &self.edges
     }
 
     /// Whether a boot starts the unit, or a socket, timer or path that a boot starts may.
@@ -157,6 +171,24 @@ impl Graph {
     /// Everything that starts a unit directly, reached or not.
     pub fn starters(&self, unit: &str) -> Vec<&Edge> {
         let edges = self.into.get(unit).map_or(&[][..], Vec::as_slice);
-        edges.iter().map(|&n| &self.edges[n]).collect()
+        let edges = edges.iter().map(|&n| &self.edges[n]);
+        edges.filter(|edge| edge.how != NEEDS).collect()
     }
+}
+
+/// The unit that a socket, timer or path starts; `None` of other sorts.
+pub(crate) fn triggered(name: &str, settings: &Settings) -> Option<String> {
+    let stem = name::stem(name);
+    let (section, key) = match name::sort(name) {
+        "socket" => ("Socket", "Service"),
+        "timer" => ("Timer", "Unit"),
+        "path" => ("Path", "Unit"),
+        _ => return None,
+    };
+    let accepts = section == "Socket" && settings.is_true("Socket", "Accept");
+    Some(match settings.last(section, key) {
+        Some(named) => named.to_owned(),
+        None if accepts => format!("{stem}@.service"),
+        None => format!("{stem}.service"),
+    })
 }

@@ -27,6 +27,65 @@ const PATH_BYTES_MAX: u64 = 4_096;
 
 const PT_INTERP: u64 = 3;
 
+const EM_386: u64 = 3;
+const EM_ARM: u64 = 40;
+const EM_X86_64: u64 = 62;
+const EM_AARCH64: u64 = 183;
+
+/// What the kernel of an image executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// The machine of its programs, as ELF counts them; `None` if no program tells.
+    machine: Option<u64>,
+    /// Whether `binfmt_misc` may be told of more: then any file may be executable.
+    takes_more: bool,
+}
+
+impl Kernel {
+    /// By the machine that systemd itself, or the shell, was built for.
+    pub(crate) fn of(tree: &Tree<'_>) -> Self {
+        let programs = [
+            "/usr/lib/systemd/systemd",
+            "/lib/systemd/systemd",
+            "/bin/sh",
+        ];
+        let machine_of = |path: &&str| {
+            let head = tree
+                .root()
+                .read_at(Path::new(path), 0, LINE_BYTES_MAX)
+                .ok()?;
+            machine(&head)
+        };
+        let folders = ["/etc/binfmt.d", "/usr/lib/binfmt.d", "/var/lib/binfmts"];
+        let has_any = |folder: &&str| {
+            let entries = tree.root().list(Path::new(folder));
+            entries.is_ok_and(|entries| !entries.is_empty())
+        };
+        Self {
+            machine: programs.iter().find_map(machine_of),
+            takes_more: folders.iter().any(has_any),
+        }
+    }
+
+    /// Whether it executes programs of a machine: those for its 32-bit kin too.
+    fn runs(self, machine: u64) -> bool {
+        let kin = match self.machine {
+            Some(EM_X86_64) => Some(EM_386),
+            Some(EM_AARCH64) => Some(EM_ARM),
+            _ => None,
+        };
+        self.machine.is_none_or(|own| own == machine) || kin == Some(machine)
+    }
+}
+
+/// The machine that an ELF file is for.
+fn machine(head: &[u8]) -> Option<u64> {
+    let ident = head
+        .get(..6)
+        .filter(|ident| ident.starts_with(b"\x7fELF"))?;
+    number(head, 18, 2, ident[5] == 2)
+}
+
 /// Where the headers of an ELF file say what they say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Headers {
@@ -91,12 +150,13 @@ pub enum Asked {
     Env(String, String),
 }
 
-/// Reads the first line of a script; `None` if it is none.
+/// Reads the first line of a script; `None` if it is none. Only spaces and tabs part its words:
+/// a carriage return is part of a name.
 pub fn first_line(head: &[u8]) -> Option<Asked> {
     let head = &head[..head.len().min(LINE_BYTES_MAX)];
     let line = head.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     let line = String::from_utf8_lossy(line).into_owned();
-    let mut words = line.split_whitespace();
+    let mut words = line.split([' ', '\t']).filter(|word| !word.is_empty());
     let interpreter = words.next()?.to_owned();
     // An argument is one word for the kernel; `env -S` splits it.
     let is_option = |word: &&str| word.starts_with('-') || word.contains('=');
@@ -111,34 +171,67 @@ pub fn first_line(head: &[u8]) -> Option<Asked> {
 
 /// What of this is missing, in words; `None` also where that cannot be told.
 /// `knows_path` is false where a unit sets the `PATH` that `env` looks into.
-pub(crate) fn missing(tree: &Tree<'_>, program: &Path, knows_path: bool) -> Option<String> {
+pub(crate) fn missing(
+    tree: &Tree<'_>,
+    kernel: Kernel,
+    program: &Path,
+    knows_path: bool,
+) -> Option<String> {
     let mut program = program.to_owned();
     for _ in 0..N_STEPS_MAX {
         if tree.meta(&program)?.kind != Kind::File {
             return None;
         }
         let head = tree.root().read_at(&program, 0, LINE_BYTES_MAX).ok()?;
-        if let Some(headers) = Headers::of(&head) {
-            let loader = loader(tree, &program, &headers)?;
-            return is_missing(tree, &loader)
-                .then(|| format!("its loader {} is missing", loader.display()));
+        if let Some(machine) = machine(&head) {
+            return elf(tree, kernel, &program, &head, machine);
         }
-        program = match first_line(&head)? {
-            Asked::Path(path) if is_missing(tree, Path::new(&path)) => {
-                return Some(format!("its interpreter {path} is missing"));
-            }
+        let Some(asked) = first_line(&head) else {
+            let what = if head.is_empty() {
+                "empty"
+            } else {
+                "no program"
+            };
+            let why = format!("it is {what}, and no script that begins with #!");
+            return (!kernel.takes_more).then_some(why);
+        };
+        program = match asked {
+            Asked::Path(path) if is_missing(tree, Path::new(&path)) => return lost(&path),
             Asked::Path(path) => path.into(),
-            Asked::Env(env, _) if is_missing(tree, Path::new(&env)) => {
-                return Some(format!("its interpreter {env} is missing"));
-            }
+            Asked::Env(env, _) if is_missing(tree, Path::new(&env)) => return lost(&env),
             Asked::Env(_, name) => match on_path(tree, &name) {
                 Some(path) => path,
                 None if name.contains('/') || !knows_path => return None,
-                None => return Some(format!("its interpreter {name} is missing")),
+                None => return lost(&name),
             },
         };
     }
     None
+}
+
+fn lost(interpreter: &str) -> Option<String> {
+    let cause = match interpreter.ends_with('\r') {
+        true => ": its first line ends in a carriage return",
+        false => "",
+    };
+    let name = sexton_model::text::escape(interpreter.as_bytes());
+    Some(format!("its interpreter {name} is missing{cause}"))
+}
+
+fn elf(
+    tree: &Tree<'_>,
+    kernel: Kernel,
+    program: &Path,
+    head: &[u8],
+    machine: u64,
+) -> Option<String> {
+    if !kernel.runs(machine) {
+        let why = format!("it is for another processor (ELF machine {machine})");
+        return (!kernel.takes_more).then_some(why);
+    }
+    let loader = loader(tree, program, &Headers::of(head)?)?;
+    let why = format!("its loader {} is missing", loader.display());
+    is_missing(tree, &loader).then_some(why)
 }
 
 /// The first program of a name, in the folders where systemd looks.
@@ -194,8 +287,7 @@ mod tests {
     }
 
     /// A program of this machine, and scripts, in a root of their own.
-    #[test]
-    fn what_is_missing() {
+    fn programs() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |path: &str| folder.path().join(path);
         for path in ["usr/bin", "lib64"] {
@@ -212,11 +304,34 @@ mod tests {
             ("gone", "#!/usr/bin/absent\n"),
             ("loop", "#!/bin/loop\n"),
             ("text", "no more than text\n"),
+            ("void", ""),
+            ("dos", "#!/bin/sh\r\n"),
         ] {
             fs::write(at("usr/bin").join(name), text).expect("written");
         }
+        let mut foreign = fs::read(at("usr/bin/program")).expect("read");
+        // systemd of this root is for the machine of this test; SPARC is not.
+        fs::create_dir_all(at("usr/lib/systemd")).expect("made");
+        fs::write(at("usr/lib/systemd/systemd"), &foreign[..64]).expect("written");
+        foreign[18] = 2;
+        fs::write(at("usr/bin/foreign"), &foreign[..4_096]).expect("written");
+        folder
+    }
+
+    #[test]
+    fn what_is_missing() {
+        let folder = programs();
+        let at = |path: &str| folder.path().join(path);
         let root = FolderRoot::open(folder.path()).expect("opens");
-        let missing = |name: &str| missing(&Tree::new(&root), &Path::new("/bin").join(name), true);
+        let missing = |name: &str| {
+            let tree = Tree::new(&root);
+            missing(
+                &tree,
+                Kernel::of(&tree),
+                &Path::new("/bin").join(name),
+                true,
+            )
+        };
         let loader = missing("program").expect("no loader is there");
         assert!(loader.starts_with("its loader /lib"), "{loader}");
         assert_eq!(missing("script"), Some(loader.clone()));
@@ -224,7 +339,23 @@ mod tests {
         let lost = |name: &str| Some(format!("its interpreter {name} is missing"));
         assert_eq!(missing("lost"), lost("python3"));
         assert_eq!(missing("gone"), lost("/usr/bin/absent"));
-        assert_eq!((missing("loop"), missing("text")), (None, None));
+        assert_eq!(missing("loop"), None);
+        let no = |what: &str| Some(format!("it is {what}, and no script that begins with #!"));
+        assert_eq!(
+            (missing("text"), missing("void")),
+            (no("no program"), no("empty"))
+        );
+        assert_eq!(
+            missing("dos").as_deref(),
+            Some(
+                "its interpreter /bin/sh\\015 is missing: its first line ends in a carriage return"
+            )
+        );
+        let foreign = missing("foreign").expect("of another machine");
+        assert!(
+            foreign.starts_with("it is for another processor"),
+            "{foreign}"
+        );
         let name = loader.split(' ').nth(2).expect("a name");
         fs::create_dir_all(at(&name[1..]).parent().expect("a folder")).expect("made");
         fs::write(at(&name[1..]), "").expect("written");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::unit_file::name::{self, Form};
 use crate::unit_file::tree::Tree;
 use sexton_model::glob;
 
@@ -86,6 +87,15 @@ impl Presets {
     }
 }
 
+/// Behind the name of a template may be the instances to enable; behind any other name systemd
+/// takes no more words, and ignores the line.
+fn enabled(rest: &str) -> Option<&str> {
+    let mut words = rest.split_whitespace();
+    let name = words.next()?;
+    let is_template = name::form(name) == Some(Form::Template);
+    (is_template || words.next().is_none()).then_some(name)
+}
+
 /// Reads one file.
 pub fn parse(text: &str, file: &Path) -> Vec<Rule> {
     let lines = text.lines().map(str::trim);
@@ -94,8 +104,7 @@ pub fn parse(text: &str, file: &Path) -> Vec<Rule> {
         let (word, rest) = line.split_once(char::is_whitespace)?;
         let rest = rest.trim();
         let (preset, pattern) = match word {
-            // Behind the name of a template may be the instances to enable.
-            "enable" => (Preset::Enabled, rest.split_whitespace().next()?),
+            "enable" => (Preset::Enabled, enabled(rest)?),
             "disable" => (Preset::Disabled, rest),
             "ignore" => (Preset::Ignored, rest),
             _ => return None,
@@ -115,12 +124,13 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_counts() {
-        let text = "# x\n enable ssh.service\nenable getty@.service tty1 tty2\ndisable a b\nignore c*\nnonsense\ndisable *\n";
+        let text = "# x\n enable ssh.service\nenable getty@.service tty1 tty2\nenable odd.service extra\ndisable a b\nignore c*\nnonsense\ndisable *\n";
         let presets = Presets(parse(text, Path::new("/x")));
         let check = |unit: &str, expected| assert_eq!(presets.of(unit).0, expected, "{unit}");
         check("ssh.service", Preset::Enabled);
         check("getty@.service", Preset::Enabled);
         check("getty@tty1.service", Preset::Disabled);
+        check("odd.service", Preset::Disabled);
         check("cron.service", Preset::Ignored);
         check("a", Preset::Disabled);
         assert_eq!(Presets::default().of("ssh.service").0, Preset::Enabled);

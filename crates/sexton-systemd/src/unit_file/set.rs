@@ -5,16 +5,20 @@ use std::path::{Path, PathBuf};
 
 use sexton_host::Root;
 
+use sexton_signatures::units::grammar;
+
+use crate::unit_file::boot::{self, Boot};
 use crate::unit_file::folder::Want;
+use crate::unit_file::interpreter::Kernel;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::os::Os;
 use crate::unit_file::preset::{Preset, Presets};
 use crate::unit_file::restart::{Defaults, Restart};
 use crate::unit_file::settings::Settings;
 use crate::unit_file::start::{self, Accounts, Hindrance};
-use crate::unit_file::state::{Info, Search, State};
+use crate::unit_file::state::{Info, Search, State, Trouble};
 use crate::unit_file::sysv;
-use crate::unit_file::tree::Tree;
+use crate::unit_file::tree::{Tree, Unread};
 use crate::unit_file::udev::{self, Trigger};
 
 /// One unit.
@@ -38,6 +42,8 @@ pub struct Unit {
     pub aliases: Vec<String>,
     /// Why its file cannot be used.
     pub bad: Option<String>,
+    /// Why its file or one of its drop-ins could not be read: what it does is not known.
+    pub unread: Option<String>,
     /// Whether `systemctl list-unit-files` lists it: instances that links name and units that
     /// generators will make have no file.
     pub is_listed: bool,
@@ -56,6 +62,7 @@ pub struct UnitSet {
     /// Which system it is.
     pub os: Os,
     accounts: Accounts,
+    boot: Boot,
 }
 
 impl UnitSet {
@@ -74,6 +81,7 @@ impl UnitSet {
             defaults: Defaults::read(tree),
             os: Os::read(tree),
             accounts: Accounts::read(tree),
+            boot: Boot::default(),
         };
         for folder in &search.folders {
             for (name, _) in &folder.units {
@@ -120,7 +128,45 @@ impl UnitSet {
 
     /// What keeps a unit from starting here.
     pub fn hindrance(&self, root: &dyn Root, unit: &Unit) -> Option<Hindrance> {
-        start::hindrance(&Tree::new(root), self, &self.accounts, &unit.settings)
+        // Of what could not be read nothing is missed.
+        if unit.unread.is_some() {
+            return None;
+        }
+        start::hindrance(&Tree::new(root), self, &self.accounts, unit)
+    }
+
+    pub(crate) fn may_be_generated(&self, tree: &Tree<'_>, unit: &str) -> bool {
+        self.boot.may_make_unit(tree, unit)
+    }
+
+    pub(crate) fn makes_folder(&self, tree: &Tree<'_>, path: &Path) -> bool {
+        self.boot.makes_folder(tree, path)
+    }
+
+    pub(crate) fn kernel(&self, tree: &Tree<'_>) -> Kernel {
+        self.boot.kernel(tree)
+    }
+
+    /// The filesystem that a text about a missing file speaks of, if it is one that is not here.
+    pub(crate) fn unseen(&self, text: &str) -> Option<&Path> {
+        let path = text
+            .split(['=', ':', ' ', ','])
+            .find(|word| word.starts_with('/'));
+        let unseen = &self.boot.unseen;
+        // Without `/usr` there are no units and no libraries either.
+        let usr = unseen
+            .iter()
+            .find(|unseen| unseen.place == Path::new("/usr"));
+        let own = unseen
+            .iter()
+            .find(|unseen| path.is_some_and(|path| Path::new(path).starts_with(&unseen.place)));
+        own.or(usr).map(|unseen| unseen.place.as_path())
+    }
+
+    /// What a boot mounts and this image does not hold: place and device.
+    pub fn unseen_mounts(&self) -> impl Iterator<Item = (&Path, &str)> {
+        let unseen = self.boot.unseen.iter();
+        unseen.map(|unseen| (unseen.place.as_path(), unseen.what.as_str()))
     }
 
     /// Units that links start and that have no file of their own.
@@ -156,6 +202,7 @@ impl UnitSet {
             self.add_made(script.unit, script.path);
         }
         let table = tree.text(Path::new("/etc/fstab")).unwrap_or_default();
+        self.boot = Boot::new(boot::unseen(tree, &table));
         for name in mounts(&table) {
             if !self.units.contains_key(&name) {
                 self.add_made(name, "/etc/fstab".into());
@@ -173,6 +220,7 @@ impl UnitSet {
             file,
             aliases: Vec::new(),
             bad: None,
+            unread: None,
             is_listed: false,
             settings: Settings::default(),
             name: name.clone(),
@@ -203,13 +251,16 @@ fn unit(
     is_listed: bool,
 ) -> Unit {
     let discovered = search.discover(tree, name);
-    let (state, info, bad) = match discovered {
-        Ok(info) => (search.state(name, &info), Some(info), None),
-        Err(why) => (State::Bad, None, Some(why)),
+    let (state, info, bad, mut unread) = match discovered {
+        Ok(info) => (search.state(name, &info), Some(info), None, None),
+        Err(Trouble::Bad(why)) => (State::Bad, None, Some(why), None),
+        Err(Trouble::Unread(why)) => (State::Bad, None, None, Some(why)),
     };
     let (preset, rule) = presets.of(name);
     let settings = match &info {
-        Some(info) if !info.is_masked && state != State::Alias => settings(tree, search, info),
+        Some(info) if !info.is_masked && state != State::Alias => {
+            settings(tree, search, info, &mut unread)
+        }
         _ => Settings::default(),
     };
     Unit {
@@ -226,17 +277,29 @@ fn unit(
         path,
         aliases: Vec::new(),
         bad,
+        unread,
         is_listed,
         settings,
     }
 }
 
 /// The file and its drop-ins, of the unit, its template, its prefixes and its sort.
-fn settings(tree: &mut Tree<'_>, search: &Search, info: &Info) -> Settings {
-    let mut settings = Settings::parse(&tree.text(&info.path).unwrap_or_default());
-    let names = drop_in_names(&info.name);
-    for path in search.drop_ins(tree, &names) {
-        settings.add(&tree.text(&path).unwrap_or_default());
+fn settings(
+    tree: &mut Tree<'_>,
+    search: &Search,
+    info: &Info,
+    unread: &mut Option<String>,
+) -> Settings {
+    let mut settings = Settings::default();
+    let drop_ins = search.drop_ins(tree, &drop_in_names(&info.name));
+    for path in std::iter::once(&info.path).chain(&drop_ins) {
+        match tree.settings(path) {
+            Ok(file) => settings.add_file(file),
+            Err(Unread::Missing) => {}
+            Err(Unread::Hidden) => {
+                *unread = Some(format!("{} cannot be read", path.display()));
+            }
+        }
     }
     settings
 }
@@ -257,20 +320,29 @@ fn drop_in_names(name: &str) -> Vec<String> {
 
 /// Names of the mounts and swaps in `/etc/fstab`.
 fn mounts(table: &str) -> Vec<String> {
-    let lines = table
-        .lines()
-        .filter(|line| !line.trim_start().starts_with('#'));
-    let name = |line: &str| {
-        let mut words = line.split_whitespace();
-        let (device, point, sort) = (words.next()?, words.next()?, words.next()?);
-        match sort {
-            "swap" if device.starts_with('/') => Some(format!("{}.swap", escape(device))),
-            "swap" => None,
-            _ if point.starts_with('/') => Some(format!("{}.mount", escape(point))),
-            _ => None,
-        }
+    let name = |mount: grammar::Mount| match mount.sort.as_str() {
+        "swap" => Some(format!("{}.swap", escape(&device(&mount.what)?))),
+        _ if mount.place.starts_with('/') => Some(format!("{}.mount", escape(&mount.place))),
+        _ => None,
     };
-    lines.filter_map(name).collect()
+    let mounts = grammar::fstab(table).into_iter();
+    mounts.filter_map(name).collect()
+}
+
+/// The device that `UUID=` and its kin name, as `systemd-fstab-generator` looks for it.
+fn device(what: &str) -> Option<String> {
+    let (tag, value) = match what.split_once('=') {
+        None => return what.starts_with('/').then(|| what.to_owned()),
+        Some(found) => found,
+    };
+    let folder = match tag {
+        "UUID" => "by-uuid",
+        "LABEL" => "by-label",
+        "PARTUUID" => "by-partuuid",
+        "PARTLABEL" => "by-partlabel",
+        _ => return None,
+    };
+    Some(format!("/dev/disk/{folder}/{value}"))
 }
 
 /// A path as systemd writes it in names: `/dev/disk/by-id` is `dev-disk-by\x2did`.
@@ -299,10 +371,17 @@ mod tests {
 
     #[test]
     fn mounts_of_a_table() {
-        let table = "# c\n/dev/sda1 / ext4 defaults 0 1\nUUID=1 /srv/my-data xfs x\n/swap.img none swap sw 0 0\nproc\n";
+        let table = "# c\n/dev/sda1 / ext4 defaults 0 1\nUUID=1 /srv/my-data xfs x\n/swap.img none swap sw 0 0\nproc\n\
+            x /a\\040b ext4\nUUID=1-2 none swap\n";
         assert_eq!(
             mounts(table),
-            ["-.mount", r"srv-my\x2ddata.mount", "swap.img.swap"]
+            [
+                "-.mount",
+                r"srv-my\x2ddata.mount",
+                "swap.img.swap",
+                r"a\x20b.mount",
+                r"dev-disk-by\x2duuid-1\x2d2.swap"
+            ]
         );
     }
 

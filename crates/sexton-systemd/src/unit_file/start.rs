@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use sexton_host::Kind;
+
 use crate::unit_file::condition::{self, Outcome};
-use crate::unit_file::file;
-use crate::unit_file::interpreter;
-use crate::unit_file::set::UnitSet;
+use crate::unit_file::graph;
+use crate::unit_file::name::{self, Form};
+use crate::unit_file::program;
+use crate::unit_file::set::{Unit, UnitSet};
 use crate::unit_file::settings::Settings;
+use crate::unit_file::timer;
 use crate::unit_file::tree::Tree;
 
 /// What keeps a unit from starting on this image.
@@ -17,6 +21,8 @@ pub enum Hindrance {
     Fails(String),
     /// It is skipped, quietly: a condition does not hold.
     Skipped(String),
+    /// It may fail: what it needs is where this program cannot look.
+    Unknown(String),
 }
 
 /// Where systemd looks for a program that is named without its folder.
@@ -81,8 +87,9 @@ pub(crate) fn hindrance(
     tree: &Tree<'_>,
     set: &UnitSet,
     accounts: &Accounts,
-    settings: &Settings,
+    unit: &Unit,
 ) -> Option<Hindrance> {
+    let settings = &unit.settings;
     // Conditions come first, as in systemd: a unit that is skipped does not fail, and of one
     // that may be skipped nobody can say that it will.
     match condition::outcome(tree, settings, "Condition") {
@@ -96,64 +103,22 @@ pub(crate) fn hindrance(
         Outcome::Unmet(text) => Some(format!("{text} does not hold here")),
         Outcome::Met | Outcome::Unknown => None,
     };
-    fails
-        .or_else(|| missing_program(tree, settings))
+    let fails = fails
+        .or_else(|| refused(&unit.name, settings))
+        .or_else(|| missing_folder(tree, set, settings))
+        .or_else(|| program::missing(tree, set, settings))
         .or_else(|| missing_environment(tree, settings))
         .or_else(|| missing_account(accounts, settings))
         .or_else(|| missing_unit(tree, set, settings))
-        .map(Hindrance::Fails)
-}
-
-fn missing_program(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
-    // Inside another root everything is elsewhere.
-    if settings.last("Service", "RootDirectory").is_some()
-        || settings.last("Service", "RootImage").is_some()
-    {
-        return None;
-    }
-    let sets_path = |word: &String| word.starts_with("PATH=");
-    let knows_path = !settings
-        .words("Service", "Environment")
-        .iter()
-        .any(sets_path)
-        && settings.lines("Service", "EnvironmentFile").is_empty()
-        && settings.last("Service", "ExecSearchPath").is_none();
-    for key in ["ExecStartPre", "ExecStart"] {
-        for line in settings.lines("Service", key) {
-            let words = file::words(line);
-            let first = words.first()?;
-            let program = first.trim_start_matches(['@', '-', ':', '+', '!', '|']);
-            let prefix = &first[..first.len() - program.len()];
-            if prefix.contains('-') || program.contains(['%', '$']) {
-                continue;
-            }
-            if let Some(why) = program_is_missing(tree, program, knows_path) {
-                return Some(format!("{key}={program}: {why}"));
-            }
-        }
-    }
-    None
-}
-
-fn program_is_missing(tree: &Tree<'_>, program: &str, knows_path: bool) -> Option<String> {
-    let path = Path::new(program);
-    if !path.is_absolute() {
-        return match interpreter::on_path(tree, program) {
-            Some(path) => interpreter::missing(tree, &path, knows_path),
-            None if !knows_path => None,
-            None => Some("no such program".into()),
-        };
-    }
-    if VOLATILE.iter().any(|folder| path.starts_with(folder)) {
-        return None;
-    }
-    match tree.root().meta(path) {
-        Ok(meta) if !meta.is_executable() => Some("it is not executable".into()),
-        Ok(_) => interpreter::missing(tree, path, knows_path),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("no such file".into()),
-        // What cannot be seen is not called missing.
-        Err(_) => None,
-    }
+        .or_else(|| no_target(tree, set, &unit.name, settings))?;
+    // What is missing may be on a filesystem that is not here.
+    Some(match set.unseen(&fails) {
+        Some(place) => Hindrance::Unknown(format!(
+            "{fails}, and {} is another filesystem, which is not part of this image",
+            place.display()
+        )),
+        None => Hindrance::Fails(fails),
+    })
 }
 
 fn missing_environment(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
@@ -178,29 +143,138 @@ fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
     if settings.is_true("Service", "DynamicUser") || accounts.users.is_empty() {
         return None;
     }
-    for (key, known) in [("User", &accounts.users), ("Group", &accounts.groups)] {
-        let Some(name) = settings.last("Service", key) else {
-            continue;
+    let one = |key: &'static str| {
+        let name = settings.last("Service", key).map(str::to_owned);
+        name.into_iter().map(move |name| (key, name))
+    };
+    let more = settings.words("Service", "SupplementaryGroups");
+    let more = more.into_iter().map(|name| ("SupplementaryGroups", name));
+    let named = one("User").chain(one("Group")).chain(more);
+    for (key, name) in named {
+        let known = match key {
+            "User" => &accounts.users,
+            _ => &accounts.groups,
         };
         let is_number = name.bytes().all(|b| b.is_ascii_digit());
-        if !is_number && !name.contains('%') && !known.contains(name) {
+        if !is_number && !name.contains('%') && !known.contains(&name) {
             return Some(format!("{key}={name}: there is none of that name"));
         }
     }
     None
 }
 
+/// Folders that must be there before a program runs. systemd and `systemd-tmpfiles` make some
+/// of them at boot.
+fn missing_folder(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<String> {
+    let is_made = |path: &Path| {
+        let own = [
+            ("StateDirectory", "/var/lib"),
+            ("CacheDirectory", "/var/cache"),
+            ("LogsDirectory", "/var/log"),
+            ("ConfigurationDirectory", "/etc"),
+        ];
+        let is_own = own.iter().any(|(key, folder)| {
+            let names = settings.words("Service", key);
+            let names = names
+                .iter()
+                .map(|name| name.split(':').next().unwrap_or(name));
+            names
+                .into_iter()
+                .any(|name| Path::new(folder).join(name).starts_with(path))
+        });
+        is_own || set.makes_folder(tree, path)
+    };
+    // Inside another root, the working directory is that root's.
+    let has_root = has_own_root(settings);
+    let keys = ["RootDirectory", "WorkingDirectory"];
+    let keys = if has_root { &keys[..1] } else { &keys[..] };
+    for key in keys {
+        let Some(value) = settings.last("Service", key) else {
+            continue;
+        };
+        let path = Path::new(value);
+        let is_volatile = VOLATILE.iter().any(|folder| path.starts_with(folder));
+        if !path.is_absolute() || is_volatile || value.contains('%') || is_made(path) {
+            continue;
+        }
+        match tree.root().meta(path) {
+            Ok(meta) if meta.kind == Kind::Dir => {}
+            Ok(_) => return Some(format!("{key}={value}: it is not a folder")),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Some(format!("{key}={value}: no such folder"));
+            }
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+pub(crate) fn has_own_root(settings: &Settings) -> bool {
+    let is_set = |key| settings.last("Service", key).is_some();
+    is_set("RootDirectory") || is_set("RootImage")
+}
+
+/// What systemd refuses to load: a service without a command or with two, where it takes one.
+fn refused(name: &str, settings: &Settings) -> Option<String> {
+    if name::sort(name) != "service" || settings.is_empty() {
+        return None;
+    }
+    let n_commands = settings.lines("Service", "ExecStart").len();
+    let has_stop = !settings.lines("Service", "ExecStop").is_empty();
+    let has_action = settings
+        .last("Unit", "SuccessAction")
+        .is_some_and(|action| action != "none");
+    let is_oneshot = settings.last("Service", "Type") == Some("oneshot");
+    let stays = settings.is_true("Service", "RemainAfterExit");
+    match (n_commands, is_oneshot) {
+        (0, _) if !has_stop && !has_action => Some("it has no ExecStart=".into()),
+        (0, false) => Some("it has no ExecStart=, and is not Type=oneshot".into()),
+        (0, true) if !stays && !has_action => {
+            Some("it has no ExecStart=, and no RemainAfterExit=yes".into())
+        }
+        (2.., false) => Some(format!(
+            "it has {n_commands} ExecStart=, and only Type=oneshot may have more than one"
+        )),
+        _ => None,
+    }
+}
+
+/// A timer that never elapses, and a socket, timer or path without the unit that it starts.
+fn no_target(tree: &Tree<'_>, set: &UnitSet, name: &str, settings: &Settings) -> Option<String> {
+    if name::sort(name) == "timer" && !timer::elapses(settings) {
+        let written = settings.lines("Timer", "OnCalendar");
+        let written = written.first().map_or_else(
+            || "it has no On*= setting".to_owned(),
+            |value| format!("OnCalendar={value}: not a time of the calendar"),
+        );
+        return Some(written);
+    }
+    let unit = graph::triggered(name, settings)?;
+    if unit.contains('%') || name::form(name) == Some(Form::Template) {
+        return None;
+    }
+    match set.find(&unit) {
+        Some(found) if found.state.is_masked() => {
+            Some(format!("it starts {unit}, which is masked"))
+        }
+        None if !set.may_be_generated(tree, &unit) => {
+            Some(format!("it starts {unit}, and there is no such unit"))
+        }
+        _ => None,
+    }
+}
+
 fn missing_unit(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<String> {
     for key in ["Requires", "BindsTo", "Requisite"] {
         for unit in settings.words("Unit", key) {
             // These are made by the kernel or by generators, not by files.
-            let is_made = ["device", "mount", "swap", "slice", "scope"]
-                .contains(&crate::unit_file::name::sort(&unit));
+            let is_made =
+                ["device", "mount", "swap", "slice", "scope"].contains(&name::sort(&unit));
             if is_made || unit.contains('%') {
                 continue;
             }
             match set.find(&unit) {
-                None if may_be_generated(tree, &unit) => {}
+                None if set.may_be_generated(tree, &unit) => {}
                 None => return Some(format!("{key}={unit}: there is no such unit")),
                 Some(found) if found.state.is_masked() => {
                     return Some(format!("{key}={unit}: that unit is masked"));
@@ -210,34 +284,4 @@ fn missing_unit(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<S
         }
     }
     None
-}
-
-/// Whether a generator is named after the unit or knows its name: then it may make the unit
-/// at boot. `rpc-pipefs-generator` makes `rpc_pipefs.target`, and its code holds that name
-/// only in pieces.
-fn may_be_generated(tree: &Tree<'_>, unit: &str) -> bool {
-    const FOLDERS: &[&str] = &[
-        "/etc/systemd/system-generators",
-        "/usr/local/lib/systemd/system-generators",
-        "/usr/lib/systemd/system-generators",
-        "/lib/systemd/system-generators",
-    ];
-    /// The largest of systemd's own is 200 kB.
-    const PROGRAM_BYTES_MAX: u64 = 4 << 20;
-    let plain = |name: &str| name.replace('_', "-");
-    let named_after = format!("{}-generator", plain(crate::unit_file::name::stem(unit)));
-    let knows = |path: &Path| {
-        let program = tree.read(path, PROGRAM_BYTES_MAX);
-        let program = program.unwrap_or_default();
-        program
-            .windows(unit.len())
-            .any(|window| window == unit.as_bytes())
-    };
-    FOLDERS.iter().any(|folder| {
-        let entries = tree.root().list(Path::new(folder)).unwrap_or_default();
-        entries.iter().any(|entry| {
-            let name = entry.name.to_string_lossy();
-            plain(&name) == named_after || knows(&Path::new(folder).join(&entry.name))
-        })
-    })
 }

@@ -11,7 +11,7 @@ use sexton_host::Kind;
 use crate::unit_file::file::{self, Assignment};
 use crate::unit_file::folder::Folder;
 use crate::unit_file::name::{self, Form};
-use crate::unit_file::tree::Tree;
+use crate::unit_file::tree::{Tree, Unread};
 
 /// Where units lie, strongest first.
 pub const SEARCH: &[&str] = &[
@@ -149,6 +149,31 @@ impl Info {
     }
 }
 
+/// Why a unit could not be followed to its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// systemd cannot use it either.
+    Bad(String),
+    /// It is there, and this program cannot read it.
+    Unread(String),
+}
+
+impl Trouble {
+    fn bad(why: impl Into<String>) -> Self {
+        Self::Bad(why.into())
+    }
+
+    /// What is not there is bad; what cannot be looked at is not known.
+    fn of(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
+                Self::Bad(error.to_string())
+            }
+            _ => Self::Unread(format!("its file cannot be read: {error}")),
+        }
+    }
+}
+
 /// The folders of the search path, and the way through them.
 pub(crate) struct Search {
     pub(crate) folders: Vec<Folder>,
@@ -191,9 +216,11 @@ impl Search {
     }
 
     /// Follows a name to its file. `Err` is what makes a unit `bad`.
-    pub(crate) fn discover(&self, tree: &mut Tree<'_>, name: &str) -> Result<Info, String> {
+    pub(crate) fn discover(&self, tree: &mut Tree<'_>, name: &str) -> Result<Info, Trouble> {
         let mut unit = name.to_owned();
-        let mut path = self.find(&unit).ok_or("there is no such unit")?;
+        let mut path = self
+            .find(&unit)
+            .ok_or_else(|| Trouble::bad("there is no such unit"))?;
         for _ in 0..N_LINKS_MAX {
             match self.step(tree, &unit, &path)? {
                 Step::Masked => return Ok(Info::new(unit, path, true)),
@@ -220,12 +247,12 @@ impl Search {
                     }
                     path = self
                         .find(&next)
-                        .ok_or("it leads to a unit that is not there")?;
+                        .ok_or_else(|| Trouble::bad("it leads to a unit that is not there"))?;
                     unit = next;
                 }
             }
         }
-        Err("its links loop".into())
+        Err(Trouble::bad("its links loop"))
     }
 
     /// The strongest file of that name, or of its template.
@@ -234,19 +261,22 @@ impl Search {
         self.first(name).or_else(template)
     }
 
-    fn step(&self, tree: &mut Tree<'_>, unit: &str, path: &Path) -> Result<Step, String> {
+    fn step(&self, tree: &mut Tree<'_>, unit: &str, path: &Path) -> Result<Step, Trouble> {
         let sort = name::sort(unit);
         if name::form(unit) != Some(Form::Plain) && !name::may_template(sort) {
-            return Err(format!("a {sort} cannot be a template"));
+            return Err(Trouble::Bad(format!("a {sort} cannot be a template")));
         }
-        let meta = tree.link_meta(path).map_err(|error| error.to_string())?;
+        let meta = tree.link_meta(path).map_err(|error| {
+            tree.gap(path, &error);
+            Trouble::of(&error)
+        })?;
         match meta.kind {
-            Kind::Dir => Err("it is a folder".into()),
+            Kind::Dir => Err(Trouble::bad("it is a folder")),
             Kind::Other => Ok(Step::Masked),
             Kind::File if meta.size_bytes == 0 => Ok(Step::Masked),
             Kind::File => Ok(Step::File),
             Kind::Link => {
-                let target = tree.link(path).map_err(|error| error.to_string())?;
+                let target = tree.link(path).map_err(|error| Trouble::of(&error))?;
                 let folder = path.parent().unwrap_or(Path::new("/"));
                 let target = tree.simplify(&folder.join(target));
                 if is_null(tree, &target) {
@@ -254,7 +284,7 @@ impl Search {
                 }
                 let is_inside = self.is_inside(&target);
                 if is_inside {
-                    validate_alias(path, &target)?;
+                    validate_alias(path, &target).map_err(Trouble::Bad)?;
                 }
                 Ok(Step::Link(target, is_inside))
             }
@@ -265,15 +295,18 @@ impl Search {
         self.real.iter().any(|folder| path.starts_with(folder))
     }
 
-    fn load(&self, tree: &mut Tree<'_>, unit: String, path: PathBuf) -> Result<Info, String> {
+    fn load(&self, tree: &mut Tree<'_>, unit: String, path: PathBuf) -> Result<Info, Trouble> {
         let mut info = Info::new(unit, path, false);
-        let text = tree.text(&info.path).ok_or("its file cannot be read")?;
-        info.install(&file::parse(&text));
+        let file = tree.settings(&info.path).map_err(|unread| match unread {
+            Unread::Missing => Trouble::bad("its file cannot be read"),
+            Unread::Hidden => Trouble::Unread("its file cannot be read".into()),
+        })?;
+        info.install(&file);
         let mut names = vec![info.name.clone()];
         names.extend(name::template(&info.name));
         for drop_in in self.drop_ins(tree, &names) {
-            if let Some(text) = tree.text(&drop_in) {
-                info.install(&file::parse(&text));
+            if let Ok(file) = tree.settings(&drop_in) {
+                info.install(&file);
             }
         }
         Ok(info)

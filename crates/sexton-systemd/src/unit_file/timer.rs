@@ -43,6 +43,24 @@ pub fn rate(settings: &Settings) -> Option<Rate> {
     (per_day > 0.0).then_some(Rate { per_day, by })
 }
 
+/// Whether a timer can ever start its unit: systemd refuses one of which no setting can be read.
+pub fn elapses(settings: &Settings) -> bool {
+    let spans = [
+        "OnActiveSec",
+        "OnBootSec",
+        "OnStartupSec",
+        "OnUnitActiveSec",
+        "OnUnitInactiveSec",
+    ];
+    let is_span = |value: &&str| span::parse_ns(value).is_some() || value.contains('%');
+    let has_span = |key: &&str| settings.lines("Timer", key).iter().any(is_span);
+    let is_time = |value: &&str| calendar(value).is_some() || value.contains(['@', '%']);
+    spans.iter().any(has_span)
+        || settings.lines("Timer", "OnCalendar").iter().any(is_time)
+        || settings.is_true("Timer", "OnClockChange")
+        || settings.is_true("Timer", "OnTimezoneChange")
+}
+
 /// How often a day a time of the calendar comes, over the years; `None` if it cannot be read.
 fn calendar(text: &str) -> Option<f64> {
     let short = text.trim().to_ascii_lowercase();
@@ -125,7 +143,7 @@ fn values(text: &str, least: f64, most: f64) -> Option<f64> {
             }
         };
         let step = step.unwrap_or(1.0);
-        if !(from >= least && to >= from && step > 0.0) {
+        if !(from >= least && from <= most && to >= from && step > 0.0) {
             return None;
         }
         // Seconds may have parts; the last one before the next minute counts too.

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use sexton_host::{Kind, Meta, Root};
 use sexton_model::text::escape;
+
+use crate::unit_file::file::{self, Assignment};
 
 /// No unit file is near this; systemd itself stops at 1 MiB for a line.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -33,6 +36,17 @@ pub struct Tree<'a> {
     gaps: Vec<String>,
     /// What is left for settings.
     room_bytes: u64,
+    /// Files of settings that were read, by their real place.
+    read: HashMap<PathBuf, Result<Arc<[Assignment]>, Unread>>,
+}
+
+/// Why there are no settings in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is not there.
+    Missing,
+    /// It is there and cannot be read: what it says is not known.
+    Hidden,
 }
 
 impl std::fmt::Debug for Tree<'_> {
@@ -51,6 +65,7 @@ impl<'a> Tree<'a> {
             folders: HashMap::new(),
             gaps: Vec::new(),
             room_bytes: SETTINGS_BYTES_MAX,
+            read: HashMap::new(),
         }
     }
 
@@ -91,6 +106,30 @@ impl<'a> Tree<'a> {
                 self.gap(folder, &error);
                 Vec::new()
             }
+        }
+    }
+
+    /// What a file of settings says. Each file is read once.
+    pub(crate) fn settings(&mut self, path: &Path) -> Result<Arc<[Assignment]>, Unread> {
+        let path = self.simplify(path);
+        if let Some(known) = self.read.get(&path) {
+            return known.clone();
+        }
+        let read = match self.text(&path) {
+            Some(text) => Ok(file::parse(&text).into()),
+            None if self.is_hidden(&path) => Err(Unread::Hidden),
+            None => Err(Unread::Missing),
+        };
+        self.read.insert(path, read.clone());
+        read
+    }
+
+    /// Whether there may be something at a path: only what is surely not there is not.
+    pub(crate) fn is_hidden(&self, path: &Path) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        match self.root.meta(path) {
+            Ok(meta) => meta.kind == Kind::File,
+            Err(error) => !matches!(error.kind(), NotFound | NotADirectory),
         }
     }
 

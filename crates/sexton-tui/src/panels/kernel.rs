@@ -14,7 +14,10 @@ use crate::words::{clip, clock};
 pub(super) fn content(view: &View, window: Window, room: Room) -> Content {
     let lines = view.history.events(window).filter_map(|(_, record)| {
         let (class, text) = match (record.says(&KLOG_EVENT), record.says(&NIC_LINK)) {
-            (Some(line), _) => (known(line.class.as_ref()), kernel_text(line)),
+            (Some(line), _) => {
+                let class = line.class.as_ref().or(line.level.as_ref());
+                (known(class), kernel_text(line))
+            }
             (_, Some(link)) => {
                 let now = known(link.operstate.as_ref());
                 ("link", format!("{} is {now}", record.subject.name))

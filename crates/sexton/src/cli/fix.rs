@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::FormatArgs;
+use super::{FormatArgs, SignatureArgs};
 
 /// How a unit is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,6 +25,9 @@ pub struct FixArgs {
     #[arg(long, value_name = "FILE",
           conflicts_with_all = ["from", "unit", "origin", "container", "undo"])]
     pub policy: Option<PathBuf>,
+    /// Signatures of your own.
+    #[command(flatten)]
+    pub signatures: SignatureArgs,
     /// Stop this unit, and free the dying cgroups that its path names
     #[arg(long, value_name = "UNIT")]
     pub unit: Vec<String>,
@@ -40,8 +43,8 @@ pub struct FixArgs {
     /// Do it, after asking once
     #[arg(long, conflicts_with = "undo")]
     pub apply: bool,
-    /// Do not ask
-    #[arg(long)]
+    /// Do not ask for confirmation
+    #[arg(short, long)]
     pub yes: bool,
     /// Take back what a fix did: the last one, or that of this file
     #[arg(long, value_name = "FILE",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::FormatArgs;
+use super::{FormatArgs, SignatureArgs};
 
 /// Arguments of `sexton image`.
 #[derive(Debug, Args)]
@@ -40,9 +40,9 @@ pub struct SourceArgs {
     /// What the machine is for; detected if not given
     #[arg(long, value_name = "NAME")]
     pub shape: Option<String>,
-    /// A file of your own: a known offender or a shape; may be repeated
-    #[arg(long, value_name = "FILE")]
-    pub lore: Vec<PathBuf>,
+    /// Signatures of your own.
+    #[command(flatten)]
+    pub signatures: SignatureArgs,
 }
 
 /// Arguments of `sexton image audit`.
@@ -77,6 +77,8 @@ pub enum BakeFormat {
     Preset,
     /// A kickstart file
     Kickstart,
+    /// A provisioner for a build block of Packer
+    Packer,
 }
 
 /// Arguments of `sexton image fix`.
@@ -147,6 +149,9 @@ pub struct ImageDiffArgs {
     /// What both are for; detected if not given
     #[arg(long, value_name = "NAME")]
     pub shape: Option<String>,
+    /// Signatures of your own.
+    #[command(flatten)]
+    pub signatures: SignatureArgs,
     /// Also list packages
     #[arg(long)]
     pub all: bool,

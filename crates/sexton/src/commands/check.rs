@@ -22,14 +22,17 @@ use sexton_model::timeline::Records;
 use sexton_report::check as report;
 use sexton_sensors::units::Places;
 use sexton_sensors::{SENSORS, memcg, unit_files, units};
-use sexton_systemd::signatures::Signatures;
+use sexton_signatures::Signatures;
 
 use crate::cli::{CheckArgs, CheckFormat};
 use crate::exit::Exit;
 use crate::{policy, terminal};
 
 /// Sensors that answer at once, and the checks that need them.
-const QUICK: [(&str, &str); 3] = [
+const QUICK: [(&str, &str); 6] = [
+    ("cores", "cpu_saturated"),
+    ("host", "cpu_saturated"),
+    ("pressure", "cpu_saturated"),
     ("containers", "young_containers"),
     ("klog", "nic_resets"),
     ("nics", "nic_resets"),
@@ -51,7 +54,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 pub fn run(args: &CheckArgs) -> Result<Exit> {
     let mut policy = policy::read(args.policy.as_deref())?.gate;
     policy.shape = args.shape.clone().or(policy.shape);
-    let signatures = signatures(policy.shape.as_deref())?;
+    let signatures = args.signatures.read()?;
+    known_shape(&signatures, policy.shape.as_deref())?;
     for name in &args.only {
         if gate::limits().all(|limit| limit.name != name) {
             let known: Vec<&str> = gate::limits().map(|limit| limit.name).collect();
@@ -59,7 +63,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit> {
         }
     }
     let host = Arc::new(Host::live()?);
-    let checks = look(&host, signatures, &policy, &args.only);
+    let checks = look(&host, &signatures, &policy, &args.only);
     if checks.is_empty() {
         bail!("the policy leaves no check to make");
     }
@@ -121,19 +125,19 @@ fn replace(file: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// What is known of units and shapes, of which one must be the one that is given.
-fn signatures(shape: Option<&str>) -> Result<Signatures> {
-    let signatures = Signatures::built_in()?;
-    if let Some(name) = shape.filter(|name| signatures.shape(name).is_none()) {
-        let known: Vec<&str> = signatures.shapes.iter().map(|shape| &*shape.name).collect();
+/// Whether the shape that is given is one.
+fn known_shape(signatures: &Signatures, shape: Option<&str>) -> Result<()> {
+    if let Some(name) = shape.filter(|name| signatures.units.shape(name).is_none()) {
+        let shapes = signatures.units.shapes.iter();
+        let known: Vec<&str> = shapes.map(|shape| &*shape.name).collect();
         bail!("no shape is called {name}; there are {}", known.join(", "));
     }
-    Ok(signatures)
+    Ok(())
 }
 
 fn look(
     host: &Arc<Host>,
-    signatures: Signatures,
+    signatures: &Arc<Signatures>,
     policy: &GatePolicy,
     only: &[String],
 ) -> Vec<Check> {
@@ -163,6 +167,7 @@ fn look(
             units: units.as_ref().map_or(Err(&nobody_looked), Result::as_ref),
             records: &records,
             other_runtimes: &other_runtimes(host),
+            signatures,
         };
         gate::judge(&seen, policy, only)
     })
@@ -180,12 +185,13 @@ struct UnitFiles {
 }
 
 impl UnitFiles {
-    fn read(host: &Arc<Host>, signatures: Signatures, policy: &GatePolicy) -> Self {
+    fn read(host: &Arc<Host>, signatures: &Arc<Signatures>, policy: &GatePolicy) -> Self {
         let (tell, told) = mpsc::channel();
         let (host, shape) = (Arc::clone(host), policy.shape.clone());
+        let signatures = Arc::clone(signatures);
         // Not waited for: it ends with the process. Nobody listens any more if it is late.
         thread::spawn(move || {
-            let records = unit_files::of_use(&host, &signatures, shape.as_deref());
+            let records = unit_files::of_use(&host, &signatures.units, shape.as_deref());
             tell.send(records).ok();
         });
         Self {

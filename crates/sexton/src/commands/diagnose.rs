@@ -20,6 +20,7 @@ use sexton_report::record::{ProgressView, watching_line};
 use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec};
 use sexton_store::Limits;
 
+use super::{history, incidents};
 use crate::cli::{DiagnoseArgs, DiagnoseFormat};
 use crate::exit::Exit;
 use crate::{judge, policy, signals, terminal};
@@ -40,22 +41,40 @@ const SHORTEST_CENSUS: Duration = Duration::from_secs(5);
 pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
     args.btf.apply()?;
     // Before the watch: a mistake in it should not cost half a minute.
-    let policy = policy::read(args.policy.as_deref())?.rules;
-    let judged = match &args.from {
-        Some(folder) => judge::bundle(folder, &policy)?,
+    let mut policy = policy::read(args.policy.as_deref())?.rules;
+    policy.judge_with(args.signatures.read()?);
+    if history::is_asked(args) {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let judged = history::run(&mut out, args, &policy)?;
+        out.flush()?;
+        return Ok(exit(&judged));
+    }
+    let judged = match args.bundle() {
+        Some(folder) => judge::bundle(&incidents::path_of(folder), &policy)?,
         None => {
             let more = if args.ask_numa_stat { ON_REQUEST } else { &[] };
             watch_and_judge(args.time, more, args.output.as_deref(), &policy)?
         }
     };
+    write(args, &judged)?;
+    Ok(exit(&judged))
+}
+
+fn write(args: &DiagnoseArgs, judged: &Judged) -> Result<()> {
+    if args.format.format() == DiagnoseFormat::Text {
+        let mut text = Vec::new();
+        match args.full {
+            true => report::text(&mut text, judged, terminal::canvas())?,
+            false => report::screen(&mut text, judged, terminal::canvas())?,
+        }
+        return terminal::show(&text, !args.no_pager);
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format.format() {
-        DiagnoseFormat::Text => report::text(&mut out, &judged, terminal::paint())?,
-        DiagnoseFormat::Json => report::json(&mut out, &judged)?,
-        DiagnoseFormat::Html => report::html(&mut out, &judged)?,
+        DiagnoseFormat::Html => report::html(&mut out, judged)?,
+        DiagnoseFormat::Json | DiagnoseFormat::Text => report::json(&mut out, judged)?,
     }
-    out.flush()?;
-    Ok(exit(&judged))
+    Ok(out.flush()?)
 }
 
 fn exit(judged: &Judged) -> Exit {

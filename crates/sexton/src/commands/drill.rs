@@ -84,7 +84,7 @@ fn consent(args: &DrillArgs, plan: &Plan) -> Result<Option<Consent>> {
         return Ok(Some(Consent::given()));
     }
     if !io::stdin().is_terminal() {
-        bail!("nobody is there to ask: say yes with --yes");
+        bail!("standard input is not a terminal: confirm with --yes");
     }
     write!(out, "Go on? Type yes: ")?;
     out.flush()?;

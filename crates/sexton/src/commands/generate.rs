@@ -1,6 +1,7 @@
 //! `sexton generate`: man pages and completions, made from the definitions.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -23,6 +24,14 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         Generated::Facts => facts(folder),
     };
     written.with_context(|| format!("cannot write to {}", folder.display()))?;
+    Ok(Exit::NothingFound)
+}
+
+/// Prints the completions of one shell.
+pub fn completions_of(shell: Shell) -> Result<Exit> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sexton", &mut text);
+    io::stdout().write_all(&text)?;
     Ok(Exit::NothingFound)
 }
 

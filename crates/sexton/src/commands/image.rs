@@ -5,6 +5,7 @@ mod diff;
 mod fix;
 pub mod img001_policy;
 mod judged;
+mod plan;
 mod undo;
 mod verify;
 

@@ -15,7 +15,7 @@ use sexton_sensors::SENSORS;
 use sexton_store::Limits;
 use sexton_web::{Imported, Options, Server};
 
-use super::profile;
+use super::{incidents, profile};
 use crate::cli::ServeArgs;
 use crate::exit::Exit;
 use crate::{judge, policy, signals};
@@ -29,10 +29,12 @@ const MAX_AGE: Duration = Duration::from_secs(7 * 86_400);
 /// Serves until a signal comes.
 pub fn run(args: &ServeArgs) -> Result<Exit> {
     let token = token(args)?;
-    let policy = policy::read(args.policy.as_deref())?.rules;
+    let mut policy = policy::read(args.policy.as_deref())?.rules;
+    policy.judge_with(args.signatures.read()?);
     let stop = signals::asked_to_stop_or_made_to()?;
     match &args.bundle {
         Some(bundle) => {
+            let bundle = &incidents::path_of(bundle);
             let name = bundle.file_name().unwrap_or(bundle.as_os_str());
             let name = sexton_model::text::escape(name.as_encoded_bytes());
             let server = Server::start(options(args, token, policy), bundle, &name)?;
@@ -102,10 +104,12 @@ fn options(args: &ServeArgs, token: Option<String>, policy: Policy) -> Options {
             judge::bundle(bundle, &policy).map_err(|error| format!("{error:#}"))
         }),
         import: Box::new(import),
+        is_lazy: false,
+        more: None,
     }
 }
 
-fn import(file: &Path, bundle: &Path) -> Result<Imported, String> {
+pub(super) fn import(file: &Path, bundle: &Path) -> Result<Imported, String> {
     let imported = profile::import(file, bundle).map_err(|error| format!("{error:#}"))?;
     Ok(Imported {
         has_times: imported.has_times,

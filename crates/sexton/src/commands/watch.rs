@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use sexton_agent::{Member, SensorPool};
+use sexton_analysis::evidence::recognized::recognize;
 use sexton_host::{Host, clock};
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
+use sexton_model::timeline::Records;
 use sexton_sensors::SENSORS;
+use sexton_signatures::Signatures;
 use sexton_store::Bundle;
 use sexton_tui::{Source, View};
 
@@ -23,7 +26,7 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
     if !io::stdout().is_terminal() {
         bail!("watch needs a terminal; sexton record keeps what it would show");
     }
-    match &args.from {
+    match args.bundle.as_ref().or(args.from.as_ref()) {
         Some(folder) => look_through(folder),
         None => watch(),
     }
@@ -31,26 +34,35 @@ pub fn run(args: &WatchArgs) -> Result<Exit> {
 
 fn look_through(folder: &Path) -> Result<Exit> {
     let bundle = Bundle::open(folder)?;
-    sexton_tui::look(View::of_timeline(&bundle.load(None, None)))?;
+    let seen = bundle.load(None, None);
+    let recognized = recognized(seen.iter().cloned().collect(), &Signatures::built_in());
+    sexton_tui::look(View::of_timeline(&Records::new(recognized)))?;
     Ok(Exit::NothingFound)
 }
 
 fn watch() -> Result<Exit> {
     let host = Arc::new(Host::live()?);
     let members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
-    let mut live = Live(SensorPool::start(&host, &members));
+    let pool = SensorPool::start(&host, &members);
+    let mut live = Live(pool, Signatures::built_in());
     let shown = sexton_tui::run(&mut live);
     live.0.stop();
     shown?;
     Ok(Exit::NothingFound)
 }
 
+/// What was seen, with what signatures say of it.
+fn recognized(records: Vec<Record>, signatures: &Signatures) -> Vec<Record> {
+    let known = |record: Record| recognize(&record, signatures).unwrap_or(record);
+    records.into_iter().map(known).collect()
+}
+
 /// The live node as a source of records.
-struct Live(SensorPool);
+struct Live(SensorPool, Arc<Signatures>);
 
 impl Source for Live {
     fn wait(&mut self, time: Duration) -> Vec<Record> {
-        self.0.collect(time)
+        recognized(self.0.collect(time), &self.1)
     }
 
     fn is_live(&self) -> bool {

@@ -57,14 +57,14 @@ const SECTIONS: [&str; 7] = [
     "separations",
 ];
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A verdict in one format, and the exit code.
 fn diagnose(folder: &Path, bundle: &str, format: &str) -> (String, Option<i32>) {
     let output = Command::new(SEXTON)
-        .args(["diagnose", "--from", bundle, "--format", format])
+        .args(["diagnose", "--full", "--from", bundle, "--format", format])
         .current_dir(folder)
         .output()
         .expect("the binary runs");
@@ -97,17 +97,31 @@ fn check_verdict(folder: &Path, bundle: &str, name: &str) -> Value {
 
 /// The first of the fixtures again, as one sees it who may read nothing: a gap of each sensor
 /// stands where its records were.
-fn write_blind(to: &Path) {
-    let fixture = root().join("fixtures").join(FIXTURES[0]);
+pub fn write_blind(to: &Path) {
+    write_seen(to, FIXTURES[0], &[]);
+}
+
+/// A node that leaks, as one sees it who is not root: by what every user may read.
+pub fn write_without_root(to: &Path) {
+    const OPEN: [&str; 5] = ["clock", "cores", "host", "pressure", "units"];
+    write_seen(to, FIXTURES[1], &OPEN);
+}
+
+/// A fixture again, seen by these sensors alone.
+fn write_seen(to: &Path, fixture: &str, open: &[&str]) {
+    let fixture = root().join("fixtures").join(fixture);
     let whole = Bundle::open(&fixture).expect("a bundle").load_to_judge();
     let span = whole.span().expect("records");
     let sensors: BTreeSet<String> = whole.iter().map(|one| one.sensor.to_string()).collect();
-    let records: Vec<Record> = sensors
-        .iter()
-        .map(|name| denied(name, *span.start()))
+    let is_open = |sensor: &str| open.contains(&sensor);
+    let seen = whole.iter().filter(|one| is_open(&one.sensor)).cloned();
+    let denied = sensors.iter().filter(|name| !is_open(name));
+    let records: Vec<Record> = denied
+        .map(|name| denied_by(name, *span.start()))
+        .chain(seen)
         .collect();
     let node = Node {
-        name: "blind".into(),
+        name: "node".into(),
         kernel: "5.10.0".into(),
         boot_id: "00000000-0000-0000-0000-000000000003".into(),
     };
@@ -117,7 +131,7 @@ fn write_blind(to: &Path) {
     writer.finish(*span.end()).expect("sealed");
 }
 
-fn denied(sensor: &str, at: Moment) -> Record {
+fn denied_by(sensor: &str, at: Moment) -> Record {
     let gap = Gap {
         sensor: sensor.to_owned().into(),
         why: Why::Denied,

@@ -9,8 +9,22 @@ use crate::command::{SEXTON, sexton, stderr, stdout};
 #[test]
 fn help_fits_80_columns() {
     for command in [
-        "", "diagnose", "check", "image", "explain", "zombies", "profile", "record", "watch",
-        "bundle", "drill", "fix", "doctor",
+        "",
+        "diagnose",
+        "check",
+        "image",
+        "explain",
+        "zombies",
+        "profile",
+        "record",
+        "watch",
+        "bundle",
+        "drill",
+        "fix",
+        "doctor",
+        "agent",
+        "status",
+        "incidents",
     ] {
         let args: Vec<&str> = [command, "--help"]
             .into_iter()

@@ -12,10 +12,15 @@ use tempfile::TempDir;
 
 use crate::command::{sexton, stderr, stdout};
 
+mod bake;
+mod deployments;
 mod examples;
 mod hostile;
 mod killed;
+mod needs;
 mod pipelines;
+mod predictions;
+mod undo;
 
 const ECS: &str = "[Unit]\nDescription=Amazon ECS - container agent\nRequires=docker.service\nAfter=docker.service\n\
     [Service]\nType=simple\nRestart=on-failure\nRestartSec=10s\nExecStart=/usr/libexec/amazon-ecs-init start\n\
@@ -431,7 +436,7 @@ fn broken_and_skipped() {
 fn users_bring_files_of_their_own() {
     let (place, root) = founding();
     let offender = place.path().join("mine.toml");
-    let known = "title = 'x'\nunits = ['docker.service']\nwhy = 'we do not use it'\nrisk = 'low'\nsource = ['us']\n";
+    let known = "title = 'x'\nunits = ['docker.service', 'ecs.service']\nwhy = 'we do not use it'\nrisk = 'low'\nsource = ['us']\n";
     fs::write(&offender, known).expect("written");
     let shape = place.path().join("edge-node.toml");
     fs::write(
@@ -441,9 +446,9 @@ fn users_bring_files_of_their_own() {
     .expect("written");
     let arguments = [
         text(&root),
-        "--lore",
+        "--signatures",
         text(&offender),
-        "--lore",
+        "--signatures",
         text(&shape),
         "--shape",
         "edge-node",

@@ -1,5 +1,6 @@
 //! The real binary, as users run it.
 
+mod agent;
 mod bundle;
 mod captured;
 mod check;
@@ -17,7 +18,11 @@ mod npd;
 mod profile;
 mod readme;
 mod record;
+mod screen;
 mod serve;
+mod signatures;
+mod stepping;
+mod terminal;
 mod unprivileged;
 mod viewers;
 mod watch;

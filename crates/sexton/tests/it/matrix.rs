@@ -21,7 +21,7 @@ fn fixtures() -> PathBuf {
 }
 
 /// The bundles there are, by their place.
-fn bundles() -> BTreeMap<String, Records> {
+pub(crate) fn bundles() -> BTreeMap<String, Records> {
     let mut found = BTreeMap::new();
     let mut folders = vec![fixtures()];
     while let Some(folder) = folders.pop() {

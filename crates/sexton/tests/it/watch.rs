@@ -6,12 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, tcgetattr};
 use sexton_testkit::TempTree;
 
 use crate::command::{SEXTON, sexton, stderr};
+use crate::terminal;
 
 const ENTERED: &[u8] = b"\x1b[?1049h";
 const LEFT: &[u8] = b"\x1b[?1049l";
@@ -26,19 +25,7 @@ struct Watch {
 
 impl Watch {
     fn of(bundle: &Path) -> Self {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&ours).expect("it is ours");
-        unlockpt(&ours).expect("it can be opened");
-        let name = ptsname(&ours, Vec::new()).expect("it has a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let theirs = rustix::fs::open(name, flags, Mode::empty()).expect("it opens");
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        tcsetwinsize(&theirs, size).expect("it has a size");
+        let (ours, theirs) = terminal::open(80, 24);
         let end = || theirs.try_clone().expect("another handle");
         let child = Command::new(SEXTON)
             .args(["watch", "--from"])
@@ -51,7 +38,7 @@ impl Watch {
             .expect("the binary runs");
         Self {
             child,
-            ours: File::from(ours),
+            ours,
             theirs,
             shown: Vec::new(),
         }

@@ -71,7 +71,7 @@ fn makers(creations: &[Creation<'_>]) -> String {
     names.sort_unstable();
     names.dedup();
     match names.as_slice() {
-        [] => "nobody that was seen".into(),
+        [] => "an unknown process".into(),
         names => names[..names.len().min(3)].join(", "),
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn n_starts(last: &ContainerRun<'_>) -> u64 {
 /// Who starts it, and how long that waits at last.
 pub(crate) fn starter(last: &ContainerRun<'_>) -> (&'static str, &'static str) {
     match last.pod {
-        Some(_) => ("its kubelet", "five minutes"),
+        Some(_) => ("the kubelet", "five minutes"),
         None => ("Docker", "a minute"),
     }
 }
@@ -173,8 +173,8 @@ mod tests {
         let found = backs_off(37, 200, None);
         assert_eq!(
             found[0].title,
-            "app of pod default/crasher, a container of crasher:1, was started 38 times by its \
-             kubelet and lived 2.0 s the last time"
+            "the kubelet started app of pod default/crasher (crasher:1) 38 times; the last run \
+             took 2.0 s"
         );
         assert_eq!(found[0].severity, Severity::Warning);
         let commands = found[0].remedies.iter();
@@ -226,8 +226,7 @@ mod tests {
         let found = restarted(11, 40);
         assert_eq!(
             found[0].title,
-            "agent, a container of agent:1, was started 12 times by Docker and lived 40 ms the \
-             last time"
+            "Docker started agent (agent:1) 12 times; the last run took 40 ms"
         );
         let commands = found[0].remedies.iter();
         let mut commands = commands.filter_map(|remedy| remedy.command.as_deref());

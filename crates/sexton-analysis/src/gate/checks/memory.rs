@@ -26,7 +26,7 @@ pub(super) static PER_LIVE: Counting = Counting {
         range: (1.0, 1e6),
         title: "memory cgroups for each live one",
         code: "MCG001",
-        why: "more than so many for each live one cannot be use; the founding incident had 286. \
+        why: "a larger ratio to live ones is not normal use; the founding incident had 286. \
               Fewer than 250 in all are too few to tell",
     },
     count: per_live,

@@ -1,6 +1,9 @@
 use sexton_model::fact::container::{CONTAINER_RUNNING, CONTAINER_STARTED};
+use sexton_model::fact::core::RUNNABLE_TASKS;
+use sexton_model::fact::host::HOST_CPUS;
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::nic;
+use sexton_model::fact::pressure::PRESSURE_CPU_SOME_AVG10_RATIO;
 use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE, UnitShape};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::gate::{Bound, Check, Live, Passed, Tally, UnitSurvey, worst};
@@ -30,6 +33,7 @@ fn quiet() -> Node {
     out.sample(&Subject::node(), &CONTAINER_RUNNING, 3.0);
     records.extend(out.into_records());
     records.extend(unit_files(Some("kubernetes-node"), &[]));
+    records.extend(crowd(3.0, Some(0.1)));
     Node {
         memory: Tally {
             total: Some(300),
@@ -44,6 +48,22 @@ fn quiet() -> Node {
         records,
         other_runtimes: &[],
     }
+}
+
+/// Tasks that could run on two cores, and the pressure on them.
+fn crowd(runnable: f64, pressure: Option<f64>) -> Vec<Record> {
+    let node = Subject::node();
+    let told = [
+        ("host", &HOST_CPUS, Some(2.0)),
+        ("cores", &RUNNABLE_TASKS, Some(runnable)),
+        ("pressure", &PRESSURE_CPU_SOME_AVG10_RATIO, pressure),
+    ];
+    let told = told.into_iter().filter_map(|(sensor, fact, value)| {
+        let mut out = Sink::new(sensor, Moment::from_ns(900 * SECOND));
+        out.sample(&node, fact, value?);
+        Some(out.into_records())
+    });
+    told.flatten().collect()
 }
 
 /// What the files of units tell: the shape, and known offenders that are on.
@@ -74,6 +94,7 @@ impl Node {
             units: self.units.as_ref(),
             records: &records,
             other_runtimes: self.other_runtimes,
+            signatures: &sexton_signatures::Signatures::built_in(),
         };
         judge(&seen, policy, &[])
     }
@@ -298,6 +319,26 @@ fn what_is_not_seen_is_unknown() {
     node.check("young_containers", Passed::Yes, Some(0.0));
     node.other_runtimes = &["containerd"];
     node.check("young_containers", Passed::Unknown, None);
+}
+
+#[test]
+fn a_crowd_that_lasts_saturates_the_cores() {
+    let node = |runnable, pressure| {
+        let mut node = quiet();
+        let told = ["host", "cores", "pressure"];
+        node.records
+            .retain(|record| !told.contains(&record.sensor.as_ref()));
+        node.records.extend(crowd(runnable, pressure));
+        node
+    };
+    node(80.0, Some(1.0)).check("cpu_saturated", Passed::No, Some(40.0));
+    // A build that uses all cores, and a crowd of a moment.
+    node(5.0, Some(1.0)).check("cpu_saturated", Passed::Yes, Some(2.5));
+    node(80.0, Some(0.1)).check("cpu_saturated", Passed::Yes, Some(40.0));
+    node(80.0, None).check("cpu_saturated", Passed::Unknown, Some(40.0));
+    let mut blind = quiet();
+    blind.gap("cores", Why::Denied);
+    blind.check("cpu_saturated", Passed::Unknown, None);
 }
 
 #[test]

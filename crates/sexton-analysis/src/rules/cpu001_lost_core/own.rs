@@ -49,9 +49,6 @@ fn had(event: Event<'_, ProcessOnCore>, long: &[&Stretch]) -> f64 {
 
 /// What it had, if that is worth a word.
 pub(super) fn evidence(part: f64) -> Option<Evidence> {
-    let text = format!(
-        "up to {} of it was the work of sexton itself",
-        percent(part)
-    );
+    let text = format!("up to {} of it was sexton's own work", percent(part));
     (part >= LEAST).then(|| Evidence::against("stacks", text).value(part))
 }

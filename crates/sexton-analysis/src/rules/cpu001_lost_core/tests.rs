@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use sexton_model::fact::core::CORE_OWN_RATIO;
 use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::subject::SubjectKind;
 
 use super::*;
 use crate::testing::story::{Story, at, subject, words};
@@ -27,7 +28,7 @@ fn a_core_in_the_kernel_for_seconds_is_lost() {
         words(finding)
     );
     assert!(
-        words(finding).contains("mean of all 2 cores"),
+        words(finding).contains("average over all 2 cores"),
         "{}",
         words(finding)
     );
@@ -86,7 +87,7 @@ fn a_core_that_sexton_itself_had_is_a_note() {
     let found = lost_to(&[("own", "yes")]);
     assert_eq!(found[0].severity, Severity::Note);
     let words = words(&found[0]);
-    assert!(words.contains("was the work of sexton itself"), "{words}");
+    assert!(words.contains("was sexton's own work"), "{words}");
     // One that only bears its name is accused like any other.
     assert_eq!(lost_to(&[])[0].severity, Severity::Serious);
 }
@@ -131,6 +132,79 @@ fn what_ran_there_is_named() {
     let words = words(&found[0]);
     assert!(words.contains("dd (pid 4711) had 96 %"), "{words}");
     assert!(words.contains("read_zero"), "{words}");
+}
+
+/// A core that is lost from 10 s to 19 s, and processes that had these parts of it.
+fn shared_by(parts: &[(&str, &str)]) -> Finding {
+    let mut story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01));
+    for (pid, part) in parts {
+        let details = [
+            ("comm", "maker"),
+            ("cpu", "1"),
+            ("interval_ns", "10000000000"),
+            ("kernel_ratio", *part),
+            ("cgroup", "/system.slice/maker.service"),
+            (
+                "hot_stack",
+                "do_syscall_64;cgroup_mkdir;cgroup_apply_control_enable",
+            ),
+        ];
+        let process = subject(SubjectKind::Process, pid);
+        story = story.event("stacks", 20.0, &process, &PROCESS_ON_CORE, &details);
+    }
+    story.found_by(&RULE).remove(0)
+}
+
+#[test]
+fn who_really_had_the_core_is_in_the_title_with_its_unit() {
+    let finding = shared_by(&[("77", "0.8"), ("78", "0.1")]);
+    assert!(
+        finding.title.contains("by maker (pid 77), mostly in "),
+        "{}",
+        finding.title
+    );
+    assert!(finding.touches(&subject(SubjectKind::Unit, "maker.service")));
+}
+
+#[test]
+fn one_that_had_its_turn_is_not_accused() {
+    let finding = shared_by(&[("77", "0.3"), ("78", "0.3"), ("79", "0.2")]);
+    assert!(!finding.title.contains("maker"), "{}", finding.title);
+    assert!(!finding.touches(&subject(SubjectKind::Unit, "maker.service")));
+    let words = words(&finding);
+    assert!(words.contains("they took turns"), "{words}");
+    assert!(words.contains("maker (pid 79) had 20 %"), "{words}");
+}
+
+/// A process that moved from core to core is seen on each of them.
+#[test]
+fn it_is_seen_on_every_core_it_had() {
+    use sexton_model::fact::stack::{CoreShare, ProcessOnCore};
+    let says = ProcessOnCore {
+        comm: Some("maker".into()),
+        cpu: Some(0),
+        kernel_ratio: Some(0.7),
+        interval_ns: Some(10_000_000_000),
+        cores: vec![CoreShare {
+            cpu: 1,
+            kernel_ratio: 0.6,
+        }],
+        ..ProcessOnCore::default()
+    };
+    let process = subject(SubjectKind::Process, "77");
+    let story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01)).says(
+        "stacks",
+        20.0,
+        &process,
+        &PROCESS_ON_CORE,
+        says,
+    );
+    let found = story.found_by(&RULE);
+    assert!(
+        found[0].title.contains("by maker (pid 77)"),
+        "{}",
+        found[0].title
+    );
 }
 
 #[test]

@@ -44,11 +44,11 @@ fn any_reader_that_walks_is_named_with_function_and_core() {
     for expected in [
         "anything (pid 812)",
         "93 % of core 3",
-        "memcg_numa_stat_show",
         "walking memory cgroups",
     ] {
         assert!(finding.title.contains(expected), "{}", finding.title);
     }
+    assert_eq!(finding.figure, "93 % of core 3, memcg_numa_stat_show");
     for (kind, name) in [
         (SubjectKind::Process, "812"),
         (SubjectKind::Cpu, "3"),

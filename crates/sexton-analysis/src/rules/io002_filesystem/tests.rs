@@ -105,7 +105,7 @@ fn an_error_that_made_it_read_only_is_found_however_old() {
     assert!(
         found[0]
             .title
-            .starts_with("filesystem /data (sda1) takes no writes")
+            .starts_with("filesystem /data (sda1) is read-only")
     );
     assert!(words(&found[0]).contains("the filesystem is read-only now"));
 }
@@ -130,7 +130,7 @@ fn the_log_alone_tells_of_an_error_and_silence_is_not_judged() {
     assert!(
         found[0]
             .title
-            .starts_with("filesystem on dm-0 takes no writes")
+            .starts_with("filesystem on dm-0 is read-only")
     );
     assert_eq!(watched().told_by(&RULE).not_judged.len(), 1);
 }

@@ -36,7 +36,7 @@ fn what_dies_seconds_after_the_reset_was_lost() {
             .all(|finding| finding.severity == Severity::Critical)
     );
     assert!(
-        found[0].title.contains("trainer died 3.0 s after ens5"),
+        found[0].title.contains("trainer failed 3.0 s after ens5"),
         "{}",
         found[0].title
     );

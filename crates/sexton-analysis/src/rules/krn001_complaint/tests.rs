@@ -48,7 +48,7 @@ fn a_flood_of_complaints_stays_small() {
     let mut story = Story::default();
     for pid in 0..100 {
         let about = subject(SubjectKind::Process, &pid.to_string());
-        story = story.line(100.0, &about, "hung_task", &[]);
+        story = story.line(100.0, &about, "workqueue_lockup", &[]);
     }
     let found = story.found_by(&RULE);
     assert_eq!(found.len(), MAX_FINDINGS);
@@ -57,6 +57,22 @@ fn a_flood_of_complaints_stays_small() {
         last.evidence.iter().any(|one| one.text.contains("84 more")),
         "{last:?}"
     );
+}
+
+#[test]
+fn tasks_that_hang_are_one_finding() {
+    let mut story = Story::default();
+    for (pid, again) in [("1", false), ("2", false), ("3", true)] {
+        let about = subject(SubjectKind::Process, pid);
+        let more = [("pid", pid), ("comm", "writer")];
+        for _ in 0..=usize::from(again) {
+            story = story.line(100.0, &about, "hung_task", &more);
+        }
+    }
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].figure, "3 tasks hung in D state");
+    assert!(found[0].touches(&subject(SubjectKind::Process, "2")));
 }
 
 #[test]

@@ -43,16 +43,16 @@ pub(super) fn of(case: &Case<'_>, origin: &Origin<'_>, trend: Trend) -> Forecast
     }
     if let Some(each) = each {
         passes.push(limit(
-            "kernel memory of the dying passes 1 GiB".into(),
+            "kernel memory of dying cgroups reaches 1 GiB".into(),
             Some(GIB / each),
         ));
         passes.extend(memory.map(|memory| {
-            let name = "kernel memory of the dying passes 10 % of all memory".into();
+            let name = "kernel memory of dying cgroups reaches 10 % of all memory".into();
             limit(name, Some(0.1 * memory / each))
         }));
     }
     Forecast {
-        what: format!("dying memory cgroups {}", origin.subject.name),
+        what: format!("dying memory cgroups of {}", origin.subject.name),
         per_day: trend.per_second * DAY,
         per_day_error: trend.error * DAY,
         n_points: trend.n_points as u64,

@@ -8,6 +8,7 @@ use sexton_model::text::shell_word;
 use super::CODE;
 use crate::case::Case;
 use crate::evidence::nameless::Nameless;
+use crate::evidence::origins::Origin;
 use crate::evidence::trend::Trend;
 use crate::words::figures;
 
@@ -17,8 +18,7 @@ pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
     let points: Vec<_> = case.samples(&MEMCG_DYING, &node).collect();
     let trend = Trend::of(&points).filter(|trend| trend.least() > 0.0);
     let grows = trend.map_or(String::new(), |trend| {
-        let per_hour = (trend.per_second * 3600.0) as u64;
-        format!(", {} more an hour", figures::count(per_hour))
+        format!(", {}", figures::per_hour(trend.per_second))
     });
     let count = figures::count(dying as u64);
     let nameless = case.nameless();
@@ -28,7 +28,7 @@ pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
             Subject::new(SubjectKind::Cgroup, parent.path),
             format!("most of them below {}", parent.path),
         ),
-        None => (node, "whose they are could not be seen".to_owned()),
+        None => (node, "origin unknown".to_owned()),
     };
     let mut evidence =
         vec![Evidence::speaks_for("memcg: count", format!("{count} dying")).value(dying)];
@@ -39,7 +39,7 @@ pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
     }
     evidence.push(Evidence::missing(
         "memcg: census",
-        "their paths and pins: only counts were possible here",
+        "their paths and what pins them: only counts are available here",
     ));
     touched.sort();
     touched.dedup();
@@ -48,13 +48,29 @@ pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
         severity: Severity::Warning,
         confidence: Confidence::CERTAIN,
         title: format!("{count} dying memory cgroups{grows}; {place}"),
-        figure: format!("{count} dying"),
+        figure: format!("{count} dying{grows}"),
         since: None,
         evidence,
         remedies: remedies(&subject),
         subject,
         touched,
         episodes: Vec::new(),
+    }
+}
+
+/// The same for a pile of which only the directory is known, if most of the dying ones are there.
+pub(super) fn add_held_below(
+    case: &Case<'_>,
+    origin: &Origin<'_>,
+    touched: &mut Vec<Subject>,
+    evidence: &mut Vec<Evidence>,
+) {
+    let Some(nameless) = case.nameless() else {
+        return;
+    };
+    let parent = nameless.parent.as_ref();
+    if parent.is_some_and(|parent| Some(parent.path) == origin.parent()) {
+        add_creations(case, nameless, touched, evidence);
     }
 }
 
@@ -71,8 +87,8 @@ fn add_creations(
     }
     for (pattern, n) in &patterns {
         let text = format!(
-            "{} cgroups {pattern} were removed in the window and are still held, and dying ones \
-             became {} more",
+            "{} cgroups {pattern} were removed during the watch and are still held; dying ones \
+             grew by {}",
             figures::count(*n),
             figures::count(nameless.grown() as u64)
         );

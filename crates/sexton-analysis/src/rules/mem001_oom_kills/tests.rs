@@ -85,7 +85,7 @@ fn the_node_out_of_memory_is_told_from_a_limit() {
     assert!(
         found[0]
             .title
-            .contains("java once (the node was out of memory)")
+            .contains("java once (the node is out of memory)")
     );
     let commands: Vec<_> = found[0]
         .remedies

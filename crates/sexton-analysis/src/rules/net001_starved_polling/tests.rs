@@ -114,3 +114,38 @@ fn what_waits_for_sexton_itself_is_no_finding() {
     );
     assert_eq!(held(&[]).found_by(&RULE).len(), 1);
 }
+
+/// Polling that waited two seconds, and who had the core this long of it.
+fn held_for(holder_ns: &str) -> Finding {
+    let details = [
+        ("what", "ksoftirqd/1"),
+        ("waited_ns", "2000000000"),
+        ("holder_pid", "77"),
+        ("holder_comm", "ld-linux"),
+        ("holder_ns", holder_ns),
+    ];
+    let story = Story::default()
+        .sample("cores", 19.0, &Subject::node(), &RUNNABLE_TASKS, 23.0)
+        .sample("cores", 20.0, &Subject::node(), &RUNNABLE_TASKS, 25.0)
+        .event("napi", 20.0, &Subject::cpu(1), &NAPI_SERVED, &details);
+    story.found_by(&RULE).remove(0)
+}
+
+#[test]
+fn a_task_that_only_had_its_turn_is_not_accused() {
+    let shared = held_for("40000000");
+    assert!(!words(&shared).contains("ld-linux"), "{}", words(&shared));
+    assert!(
+        shared.title.contains("no one task had the core, 24 tasks"),
+        "{}",
+        shared.title
+    );
+    assert!(!shared.touches(&subject(SubjectKind::Process, "77")));
+    let held = held_for("1900000000");
+    assert!(
+        held.title.contains("which ld-linux (pid 77) occupied"),
+        "{}",
+        held.title
+    );
+    assert!(held.touches(&subject(SubjectKind::Process, "77")));
+}

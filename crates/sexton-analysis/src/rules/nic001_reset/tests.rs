@@ -28,7 +28,7 @@ fn a_reset_two_hours_ago_is_part_of_the_story() {
     assert!(
         found[0]
             .title
-            .contains("ens5 was reset once, last 2 h before"),
+            .contains("NIC ens5: 1 reset, last 2 h before"),
         "{}",
         found[0].title
     );

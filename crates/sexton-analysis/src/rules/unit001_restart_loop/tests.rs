@@ -108,15 +108,15 @@ fn the_end_of_a_run_is_told_as_it_was() {
     let five = [("exit_code", "exited"), ("exit_status", "5")];
     assert_eq!(
         told(&[&five[..], &[("result", "success")]].concat()),
-        "its last run ended: it exited with 5"
+        "its last run ended: exit status 5"
     );
     assert_eq!(
         told(&[&five[..], &[("result", "exit-code")]].concat()),
-        "its last run ended: it exited with 5, systemd's result is exit-code"
+        "its last run ended: exit status 5, result exit-code"
     );
     assert_eq!(
         told(&[("result", "unseen")]),
-        "its last run ended; how was not seen"
+        "its last run ended; exit status unknown"
     );
 }
 
@@ -132,7 +132,7 @@ fn what_a_timer_starts_is_no_loop() {
     assert!(story("tick.timer").is_empty());
     let by_socket = story("tick.socket");
     assert!(
-        by_socket[0].title.ends_with("by tick.socket"),
+        by_socket[0].title.starts_with("tick.socket starts"),
         "{}",
         by_socket[0].title
     );

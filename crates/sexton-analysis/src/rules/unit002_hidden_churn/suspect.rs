@@ -132,8 +132,8 @@ impl<'a> Suspect<'a> {
             confidence: sure,
             title: self.title(case, is_active),
             figure: match is_active {
-                true => self.pace(case),
-                false => format!("{} left", figures::count(n_left)),
+                true => self.starts(case),
+                false => format!("{} dying left", figures::count(n_left)),
             },
             since: self.since.or_else(|| self.life_times.iter().min().copied()),
             evidence: self.evidence(case),
@@ -147,79 +147,77 @@ impl<'a> Suspect<'a> {
         let name = &self.subject.name;
         match self.subject.kind {
             SubjectKind::Image => format!("containers of {name}"),
-            SubjectKind::Cgroup => format!("whoever makes {name}"),
+            SubjectKind::Cgroup => format!("the creator of {name}"),
             _ => name.to_string(),
         }
     }
 
     fn what(&self) -> String {
         match (self.containers, self.images.first()) {
-            (true, Some(image)) => format!("containers of {image}"),
-            (true, None) => "containers".into(),
-            (false, _) => "cgroups".into(),
+            (true, Some(image)) => format!("a new {image} container"),
+            (true, None) => "a new container".into(),
+            (false, _) => "a new cgroup".into(),
         }
     }
 
     fn title(&self, case: &Case<'_>, is_active: bool) -> String {
         let who = self.who();
-        let dying = match self.dying {
-            0 => String::new(),
-            n => format!("; {} of them are dying", figures::count(n)),
-        };
         let asked = match self.signs.iter().next().map(|sign| sign.way) {
-            Some(Way::Daemon) => " for somebody who could not be named",
+            Some(Way::Daemon) => " for an unknown client",
             _ => "",
         };
+        let verb = if self.containers { "starts" } else { "creates" };
+        let (n, span) = self.pace(case);
+        let every = figures::every(n, span);
         match (is_active, self.subject.kind) {
             (true, SubjectKind::Unit) => {
                 let looks = if self.is_quiet(case) {
-                    " looks healthy but"
+                    " is \"active\" but"
                 } else {
                     ""
                 };
-                format!(
-                    "{who}{looks} makes {} again and again{asked}: {}{dying}",
-                    self.what(),
-                    self.pace(case)
-                )
+                format!("{who}{looks} {verb} {} {every}{asked}", self.what())
             }
-            (true, _) => format!(
-                "{who} makes {} again and again: {}{dying}",
-                self.what(),
-                self.pace(case)
-            ),
+            (true, SubjectKind::Image) => format!("{who} start {every}"),
+            (true, _) => format!("{who} {verb} {} {every}", self.what()),
             (false, _) => {
                 let made = match self.n_creations {
-                    0 => "none was made while sexton watched".to_owned(),
+                    0 => "none created during the watch".to_owned(),
                     n => format!(
-                        "{} were made while sexton watched, none any more at the end",
+                        "{} created during the watch, none at its end",
                         figures::count(n)
                     ),
                 };
                 let made = match self.is_gone(case) {
-                    true => "it does not run any more",
+                    true => "it no longer runs",
                     false => &made,
                 };
                 format!(
-                    "{who} has left {} dying cgroups behind; {made}",
-                    figures::count(self.dying)
+                    "{who} left {}; {made}",
+                    figures::plural(self.dying, "dying memory cgroup")
                 )
             }
         }
     }
 
-    /// `31 in 30 s`, or of a slow loop over the minutes before.
-    fn pace(&self, case: &Case<'_>) -> String {
+    /// How many in what time: in the window, or of a slow loop over the minutes before.
+    fn pace(&self, case: &Case<'_>) -> (u64, Duration) {
         let (n, times) = match self.churns(case) || self.n_lives == 0 {
             true => (self.n_creations, &self.times),
             false => (self.n_lives, &self.life_times),
         };
         let first = times.iter().min().copied().unwrap_or(case.now());
-        format!(
-            "{} in {}",
-            figures::count(n),
-            figures::time(case.now().since(first))
-        )
+        (n, case.now().since(first))
+    }
+
+    /// `31 starts in 30 s`.
+    fn starts(&self, case: &Case<'_>) -> String {
+        let thing = match (self.containers, self.churns(case) || self.n_lives == 0) {
+            (true, _) | (_, false) => "start",
+            (false, true) => "cgroup",
+        };
+        let (n, span) = self.pace(case);
+        format!("{} in {}", figures::plural(n, thing), figures::time(span))
     }
 
     /// systemd counts no restart of it.
@@ -239,28 +237,28 @@ impl<'a> Suspect<'a> {
         let left = self.dying.max(self.n_left) as f64;
         if self.n_creations > 0 {
             let text = format!(
-                "{} cgroups were made in {}",
-                figures::count(self.n_creations),
+                "{} created in {}",
+                figures::plural(self.n_creations, "cgroup"),
                 figures::time(watched)
             );
             evidence.push(
-                Evidence::speaks_for("cgroups: births", text)
+                Evidence::speaks_for("cgroups: creations", text)
                     .value(left.max(self.n_creations as f64)),
             );
         } else if case.heard("cgroups") {
             let text = format!(
-                "no birth of a cgroup led here in {}",
+                "no cgroup creation leads here in {}",
                 figures::time(watched)
             );
-            evidence.push(Evidence::against("cgroups: births", text));
+            evidence.push(Evidence::against("cgroups: creations", text));
         } else {
             evidence.push(Evidence::missing("cgroups", case.why_silent("cgroups")));
         }
         if self.n_lives > 0 {
             let text = format!(
-                "{} lives of its containers, {}",
-                self.n_lives,
-                self.pace(case)
+                "{} of its containers: {}",
+                figures::plural(self.n_lives, "run"),
+                self.starts(case)
             );
             evidence
                 .push(Evidence::speaks_for("containers: events", text).value(self.n_lives as f64));
@@ -268,21 +266,21 @@ impl<'a> Suspect<'a> {
         evidence.extend(self.signs.iter().flat_map(Sign::evidence));
         if self.n_removed > 0 {
             let text = format!(
-                "of {} that were removed the kernel still holds {}",
-                figures::count(self.n_removed),
-                figures::count(self.n_left)
+                "the kernel still holds {} of the {} removed ones",
+                figures::count(self.n_left),
+                figures::count(self.n_removed)
             );
             let is_leak = self.leaves(case);
             evidence.push(match is_leak {
-                true => Evidence::speaks_for("cgroups: removals without release", text)
+                true => Evidence::speaks_for("cgroups: removed, not released", text)
                     .value(self.n_left as f64),
-                false => Evidence::against("cgroups: removals without release", text),
+                false => Evidence::against("cgroups: removed, not released", text),
             });
         }
         if self.dying > 0 {
             let text = format!(
-                "{} dying ones of the same kind are there now",
-                figures::count(self.dying)
+                "{} of the same origin now",
+                figures::plural(self.dying, "dying memory cgroup")
             );
             evidence.push(Evidence::speaks_for("memcg: census", text).value(self.dying as f64));
         }
@@ -297,7 +295,7 @@ impl<'a> Suspect<'a> {
             return Vec::new();
         }
         if unit_name::is_of_user(&self.subject.name) && !self.is_seen(case) {
-            let text = "what the user's own systemd counts: it did not tell";
+            let text = "the restart counter of the user's systemd instance: no answer";
             return vec![Evidence::missing("units", text)];
         }
         if !case.heard("units") {
@@ -306,8 +304,7 @@ impl<'a> Suspect<'a> {
         let restarts = case
             .latest(&unit_fact::UNIT_RESTARTS, &self.subject)
             .unwrap_or(0.0);
-        let text =
-            format!("systemd counts {restarts} restarts of it: its own counters do not tell");
+        let text = format!("NRestarts is {restarts}: systemd does not see this loop");
         let mut evidence = vec![Evidence::speaks_for("units: NRestarts", text).value(restarts)];
         let starts = case.events(&unit_fact::UNIT_STARTED);
         let starts: Vec<_> = starts
@@ -316,7 +313,7 @@ impl<'a> Suspect<'a> {
         if let Some(last) = starts.last() {
             let by = last.says.triggered_by.as_ref();
             let by = by.map_or(String::new(), |by| format!(", by {by}"));
-            let text = format!("systemd started it {} times{by}", starts.len());
+            let text = format!("systemd started it {}{by}", figures::times(starts.len()));
             evidence.push(Evidence::speaks_for("units: starts", text).value(starts.len() as f64));
         }
         evidence
@@ -366,7 +363,7 @@ impl<'a> Suspect<'a> {
         match self.subject.kind {
             SubjectKind::Unit if self.is_gone(case) => vec![Remedy::command(
                 RemedyKind::Look,
-                "it does not run: there is nothing to stop; see what it did",
+                "The unit is not running: read what it did",
                 journal(name),
             )],
             SubjectKind::Unit if self.is_template() => {
@@ -374,40 +371,40 @@ impl<'a> Suspect<'a> {
                 vec![
                     Remedy::command(
                         RemedyKind::Stop,
-                        "end those that run now",
+                        "Stop the running instances",
                         systemctl("stop", &all),
                     ),
                     Remedy::command(
                         RemedyKind::Prevent,
-                        "keep any more from starting",
+                        "Prevent new instances",
                         systemctl("mask", name),
                     ),
-                    Remedy::command(RemedyKind::Look, "see what they do", journal(&all)),
+                    Remedy::command(RemedyKind::Look, "Read what they log", journal(&all)),
                 ]
             }
             SubjectKind::Unit => vec![
                 Remedy::command(
                     RemedyKind::Stop,
-                    "end the churn now",
+                    "Stop the unit",
                     unit_name::stop(name, &self.triggers(case)),
                 ),
                 Remedy::command(
                     RemedyKind::Prevent,
-                    "keep it from starting here, on this node and in the image",
+                    "Disable the unit, here and in the image",
                     unit_name::disable(name, &self.triggers(case)),
                 ),
-                Remedy::command(RemedyKind::Look, "see what it does", journal(name)),
+                Remedy::command(RemedyKind::Look, "Read what it logs", journal(name)),
             ],
             SubjectKind::Image => vec![Remedy::advice(
                 RemedyKind::Stop,
                 format!(
-                    "remove or mend what runs containers of {name}: its pod or its restart policy"
+                    "Remove or repair what starts containers of {name}: its pod or its restart policy"
                 ),
             )],
-            SubjectKind::Task => remedies_of_task(name),
+            SubjectKind::Task => remedies_of_task(name, self.is_active(case)),
             _ => vec![Remedy::command(
                 RemedyKind::Look,
-                "see who makes them",
+                "Watch what creates them",
                 "sudo sexton watch",
             )],
         }
@@ -428,25 +425,30 @@ impl<'a> Suspect<'a> {
     }
 }
 
-/// What to do about `leaker.sh[4711]`. The first process of a node is never to be paused.
-fn remedies_of_task(name: &str) -> Vec<Remedy> {
+/// What to do about `leaker.sh[4711]`. The first process of a node is never to be paused, and
+/// one that has stopped creating cgroups need not be.
+fn remedies_of_task(name: &str, is_active: bool) -> Vec<Remedy> {
     let pid = name
         .rsplit_once('[')
         .map(|(_, pid)| pid.trim_end_matches(']'));
     let pid = pid.filter(|pid| pid.parse::<u32>().is_ok_and(|pid| pid > 1));
     let mut remedies = Vec::new();
     if let Some(pid) = pid {
-        remedies.push(Remedy::command(
+        let pause = Remedy::command(
             RemedyKind::Stop,
-            format!("pause {name}, by its number outside of containers; -CONT lets it go on"),
+            format!("Pause {name} (host PID; resume with -CONT)"),
             format!("sudo kill -STOP {pid}"),
-        ));
+        );
+        remedies.extend(is_active.then_some(pause));
         let look = format!("ps -fp {pid}");
-        remedies.push(Remedy::command(RemedyKind::Look, "see what it is", look));
+        remedies.push(Remedy::command(RemedyKind::Look, "Identify it", look));
+    }
+    if !is_active {
+        return remedies;
     }
     remedies.push(Remedy::advice(
         RemedyKind::Stop,
-        format!("end the process {name}, or what started it"),
+        format!("Stop the process {name}, or what starts it"),
     ));
     remedies
 }

@@ -1,5 +1,6 @@
 //! What is to be fixed: from the arguments, or from a diagnosis.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -9,7 +10,7 @@ use sexton_model::census::Census;
 use sexton_model::fix::Advice;
 use sexton_model::text::unescape;
 use sexton_remedy::{Aim, Container, How, Risk, Source, Unit};
-use sexton_systemd::signatures::{self, Signatures};
+use sexton_signatures::units::{self, Signatures};
 use sexton_systemd::survey::Survey;
 
 use super::diagnosis::Diagnosis;
@@ -54,14 +55,19 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
         origins: args.origin.iter().map(|origin| unescape(origin)).collect(),
         units: args.unit.clone(),
     };
+    let signatures = args.signatures.read()?;
     let is_named = !(args.unit.is_empty() && args.origin.is_empty() && args.container.is_empty());
     let diagnosis = match &args.from {
         Some(path) => Some(Diagnosis::read(path)?),
         None if is_named => None,
-        None => Some(judge_now(&policy::read(args.policy.as_deref())?.rules)?),
+        None => {
+            let mut policy = policy::read(args.policy.as_deref())?.rules;
+            policy.judge_with(Arc::clone(&signatures));
+            Some(judge_now(&policy)?)
+        }
     };
     if let Some(diagnosis) = diagnosis {
-        add_diagnosis(&mut target, &diagnosis, args)?;
+        add_diagnosis(&mut target, &diagnosis, args, &signatures.units)?;
     }
     for name in &args.unit {
         let unit = Unit::look(name)?
@@ -85,7 +91,12 @@ fn judge_now(policy: &Policy) -> Result<Diagnosis> {
     Ok(Diagnosis::from(&judged.diagnosis))
 }
 
-fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> Result<()> {
+fn add_diagnosis(
+    target: &mut Target,
+    diagnosis: &Diagnosis,
+    args: &FixArgs,
+    signatures: &Signatures,
+) -> Result<()> {
     target.origins.extend(diagnosis.origins().map(unescape));
     let named = |name: &&str| args.unit.iter().any(|unit| unit == name);
     let guilty: Vec<&str> = diagnosis
@@ -94,7 +105,7 @@ fn add_diagnosis(target: &mut Target, diagnosis: &Diagnosis, args: &FixArgs) -> 
         .collect();
     let risks = match guilty.is_empty() {
         true => Risks::default(),
-        false => Risks::survey()?,
+        false => Risks::survey(signatures),
     };
     for name in guilty {
         // It may be gone since.
@@ -152,17 +163,17 @@ struct Risks(Vec<(String, Risk)>);
 
 impl Risks {
     /// Asks the signatures about the units of this root.
-    fn survey() -> Result<Self> {
-        let survey = Survey::take(&LiveRoot, &Signatures::built_in()?, None);
+    fn survey(signatures: &Signatures) -> Self {
+        let survey = Survey::take(&LiveRoot, signatures, None);
         let known = survey.units.into_iter().filter_map(|unit| {
             let offender = unit.offender.filter(|offender| offender.veto.is_none())?;
             let risk = match offender.risk {
-                signatures::Risk::Low => Risk::Low,
+                units::Risk::Low => Risk::Low,
                 _ => Risk::Higher,
             };
             Some((unit.unit.name, risk))
         });
-        Ok(Self(known.collect()))
+        Self(known.collect())
     }
 
     fn of(&self, unit: &str) -> Risk {

@@ -12,8 +12,8 @@ use crate::exit::Exit;
 /// Judges both and writes what differs.
 pub(super) fn run(args: &ImageDiffArgs) -> Result<Exit> {
     let shape = args.shape.as_deref();
-    let a = judge_as(&args.a, shape, &[])?.audit;
-    let b = judge_as(&args.b, shape, &[])?.audit;
+    let a = judge_as(&args.a, shape, &args.signatures)?.audit;
+    let b = judge_as(&args.b, shape, &args.signatures)?.audit;
     let changes = report::diff(&a, &b);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format.format() {

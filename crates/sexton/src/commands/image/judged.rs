@@ -1,23 +1,20 @@
 //! An image, opened, surveyed and judged: what every command of `sexton image` begins with.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use sexton_analysis::Policy;
 use sexton_analysis::evidence::unit_files as verdicts;
 use sexton_host::clock;
 use sexton_model::audit::{Audit, AuditOs, AuditUnit, UnitVerdict};
 use sexton_model::fact::unit::UNIT_FILE;
-use sexton_model::finding::Finding;
 use sexton_model::record::Sink;
 use sexton_model::timeline::Records;
 use sexton_sensors::unit_files;
-use sexton_systemd::signatures::Signatures;
 use sexton_systemd::survey::{Survey, Surveyed};
 
-use crate::cli::SourceArgs;
+use crate::cli::{SignatureArgs, SourceArgs};
 
 /// The rules that judge an image.
 const CODES: [&str; 3] = ["UNIT004", "UNIT005", "UNIT006"];
@@ -30,12 +27,13 @@ pub(super) struct Judged {
 
 /// Opens and judges.
 pub(super) fn judge(args: &SourceArgs) -> Result<Judged> {
-    judge_as(&args.source, args.shape.as_deref(), &args.lore)
+    judge_as(&args.source, args.shape.as_deref(), &args.signatures)
 }
 
 /// The same, from its parts.
-pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) -> Result<Judged> {
-    let signatures = signatures(files)?;
+pub(super) fn judge_as(source: &Path, shape: Option<&str>, more: &SignatureArgs) -> Result<Judged> {
+    let all = more.read()?;
+    let signatures = &all.units;
     if let Some(name) = shape.filter(|name| signatures.shape(name).is_none()) {
         let known: Vec<&str> = signatures
             .shapes
@@ -45,13 +43,18 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
         bail!("no shape is called {name}; there are {}", known.join(", "));
     }
     let image = sexton_image::open(source)?;
-    let survey = Survey::take(image.root.as_ref(), &signatures, shape);
+    let survey = Survey::take(image.root.as_ref(), signatures, shape);
     let mut sink = Sink::new("unit_files", clock::now());
     unit_files::tell(&survey, &mut sink);
     let records = Records::new(sink.into_records());
-    let diagnosis = sexton_analysis::judge(&records, &Policy::default());
-    let is_ours = |finding: &Finding| CODES.contains(&finding.code);
-    let findings: Vec<Finding> = diagnosis.findings.into_iter().filter(is_ours).collect();
+    let findings = sexton_analysis::findings(&records, &Policy::default(), &CODES);
+    let mut codes: HashMap<&str, Vec<&'static str>> = HashMap::new();
+    for finding in &findings {
+        codes
+            .entry(&finding.subject.name)
+            .or_default()
+            .push(finding.code);
+    }
     let verdicts: HashMap<String, (UnitVerdict, String)> = records
         .iter()
         .filter(|record| record.fact() == Some(&UNIT_FILE.fact))
@@ -60,7 +63,7 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
     let units = survey
         .units
         .iter()
-        .map(|unit| row(unit, &verdicts, &findings))
+        .map(|unit| row(unit, &verdicts, &codes))
         .collect();
     let os = &survey.set.os;
     let audit = Audit {
@@ -73,6 +76,7 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
             kernels: os.kernels.clone(),
         },
         shape: survey.shape.clone(),
+        shape_doubt: survey.doubt.clone(),
         units,
         findings,
         missing: survey.missing.clone(),
@@ -86,16 +90,6 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, files: &[PathBuf]) ->
     Ok(Judged { survey, audit })
 }
 
-fn signatures(files: &[PathBuf]) -> Result<Signatures> {
-    let mut signatures = Signatures::built_in()?;
-    for file in files {
-        let text =
-            fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        signatures.add_file(file, &text)?;
-    }
-    Ok(signatures)
-}
-
 /// Of a loop without end, or else of timers.
 fn starts_per_day(unit: &Surveyed) -> Option<(u64, String)> {
     let endless = unit.restart.as_ref().filter(|restart| restart.is_endless());
@@ -107,7 +101,7 @@ fn starts_per_day(unit: &Surveyed) -> Option<(u64, String)> {
 fn row(
     unit: &Surveyed,
     verdicts: &HashMap<String, (UnitVerdict, String)>,
-    findings: &[Finding],
+    codes: &HashMap<&str, Vec<&'static str>>,
 ) -> AuditUnit {
     let name = &unit.unit.name;
     let off = || {
@@ -117,9 +111,13 @@ fn row(
         )
     };
     let (verdict, why) = verdicts.get(name).cloned().unwrap_or_else(off);
-    let codes = findings
-        .iter()
-        .filter(|finding| *finding.subject.name == **name);
+    let (verdict, why) = match unit.unknown() {
+        Some(unseen) if unit.is_on() && verdict != UnitVerdict::Unwanted => {
+            (UnitVerdict::Unknown, unseen.to_owned())
+        }
+        _ => (verdict, why),
+    };
+    let codes = codes.get(name.as_str()).cloned().unwrap_or_default();
     AuditUnit {
         name: name.clone(),
         state: unit.unit.state.name(),
@@ -133,7 +131,7 @@ fn row(
         starts_per_day: starts_per_day(unit),
         is_on: unit.is_on(),
         verdict,
-        codes: codes.map(|finding| finding.code).collect(),
+        codes,
         why,
     }
 }

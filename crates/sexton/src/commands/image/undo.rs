@@ -12,10 +12,20 @@ use crate::exit::Exit;
 /// Puts a root folder back as it was.
 pub(super) fn run(args: &ImageUndoArgs) -> Result<Exit> {
     let consent = consent(args.yes, "put this image back as it was")?;
-    let restored = image::undo(&args.source, &consent)?;
+    let undone = image::undo(&args.source, &consent)?;
     let mut out = io::stdout().lock();
-    for path in restored {
+    for path in &undone.restored {
         writeln!(out, "as it was: {}", path.display())?;
     }
-    Ok(Exit::NothingFound)
+    for (path, kept) in &undone.lost {
+        write!(out, "not put back, its folder is gone: {}", path.display())?;
+        match kept {
+            Some(kept) => writeln!(out, " (kept as {})", kept.display())?,
+            None => writeln!(out)?,
+        }
+    }
+    Ok(match undone.lost.is_empty() {
+        true => Exit::NothingFound,
+        false => Exit::Found,
+    })
 }

@@ -18,12 +18,12 @@ use crate::exit::Exit;
 /// What an image must hold.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct ImagePolicy {
+pub(super) struct ImagePolicy {
     /// What the machine is for; detected if not given.
     shape: Option<String>,
     /// Verdicts that do not pass.
     deny: Vec<String>,
-    /// Whether an endless loop alone does not pass.
+    /// Whether an endless loop alone does not pass, or a timer as fast as one.
     deny_endless: bool,
     /// Patterns of units that pass whatever is said of them.
     allow: Vec<String>,
@@ -56,7 +56,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         .as_deref()
         .map_or_else(|| Ok(ImagePolicy::default()), read)?;
     let shape = args.source.shape.as_deref().or(policy.shape.as_deref());
-    let audit = judge_as(&args.source.source, shape, &args.source.lore)?.audit;
+    let audit = judge_as(&args.source.source, shape, &args.source.signatures)?.audit;
     let units = compare(&audit, &policy);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
@@ -67,13 +67,18 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         VerifyFormat::Sarif => report::gate_sarif(&mut out, env!("SEXTON_VERSION"), &units)?,
     }
     out.flush()?;
-    Ok(if units.iter().any(|unit| unit.fails.is_some()) {
+    Ok(exit(&units, &audit, policy.allow_gaps))
+}
+
+/// What the exit code says of the gate.
+pub(super) fn exit(units: &[GateUnit], audit: &Audit, allow_gaps: bool) -> Exit {
+    if units.iter().any(|unit| unit.fails.is_some()) {
         Exit::Found
-    } else if audit.gaps.is_empty() || policy.allow_gaps {
+    } else if audit.gaps.is_empty() || allow_gaps {
         Exit::NothingFound
     } else {
         Exit::Blind
-    })
+    }
 }
 
 fn read(path: &Path) -> Result<ImagePolicy> {
@@ -96,7 +101,7 @@ fn read(path: &Path) -> Result<ImagePolicy> {
     Ok(policy)
 }
 
-fn compare(audit: &Audit, policy: &ImagePolicy) -> Vec<GateUnit> {
+pub(super) fn compare(audit: &Audit, policy: &ImagePolicy) -> Vec<GateUnit> {
     let on = audit.units.iter().filter(|unit| unit.is_on);
     let mut units: Vec<GateUnit> = on.clone().map(|unit| gate(unit, policy)).collect();
     for pattern in &policy.require {
@@ -109,6 +114,14 @@ fn compare(audit: &Audit, policy: &ImagePolicy) -> Vec<GateUnit> {
         });
     }
     units
+}
+
+/// Every ten seconds, as often as the loop that sexton was made for.
+const STARTS_PER_DAY_MAX: u64 = 8_640;
+
+fn starts_too_often(unit: &AuditUnit) -> bool {
+    let rate = unit.starts_per_day.as_ref();
+    rate.is_some_and(|(n, _)| *n >= STARTS_PER_DAY_MAX)
 }
 
 fn gate(unit: &AuditUnit, policy: &ImagePolicy) -> GateUnit {
@@ -137,6 +150,9 @@ fn gate(unit: &AuditUnit, policy: &ImagePolicy) -> GateUnit {
             Some("it restarts without end when it fails".to_owned()),
             "UNIT005",
         )
+    } else if policy.deny_endless && starts_too_often(unit) {
+        let (n, by) = unit.starts_per_day.clone().unwrap_or_default();
+        (Some(format!("it starts {n} times a day ({by})")), "UNIT005")
     } else {
         (None, "UNIT004")
     };

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use sexton_analysis::evidence::recognized::recognize;
 use sexton_model::fact::Fact;
 use sexton_model::fact::klog::KLOG_EVENT;
 use sexton_model::fact::unit::{StartedBy, UNIT_FAILED, UNIT_STARTED};
 use sexton_model::record::Record;
 use sexton_profile::filter::TimePoint;
 use sexton_profile::heatmap::Mark;
+use sexton_signatures::Signatures;
 use sexton_store::Bundle;
 
 use super::input::is_bundle;
@@ -38,7 +40,11 @@ pub fn collect(
     {
         let bundle = Bundle::open(folder)?;
         let records = bundle.stream(None, Some(&FACTS));
-        let events = records.filter_map(|record| mark(&record));
+        let signatures = Signatures::built_in();
+        let events = records.filter_map(|record| {
+            let known = recognize(&record, &signatures);
+            mark(&known.unwrap_or(record))
+        });
         marks.extend(events.take(MAX_MARKS));
     }
     Ok(marks)

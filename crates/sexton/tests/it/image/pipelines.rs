@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{example, founding, run, systemctl_state, text};
+use super::{example, founding, run, text};
 use crate::command::{sexton, stderr, stdout};
 
 #[test]
@@ -69,45 +69,6 @@ fn a_difference_that_matters_comes_first() {
     );
     assert_eq!(
         sexton(&["image", "diff", text(&a), text(&a)]).status.code(),
-        Some(0)
-    );
-}
-
-/// The bake steps, done by what they are written for as far as it is here.
-#[test]
-fn bake_steps_turn_it_off() {
-    let (_place, root) = founding();
-    let write = |format: &str| stdout(&sexton(&["image", "fix", text(&root), "--write", format]));
-    let preset = write("preset");
-    assert!(
-        preset.lines().any(|line| line == "disable ecs.service"),
-        "{preset}"
-    );
-    for (format, expected) in [
-        ("dockerfile", "RUN mkdir -p"),
-        ("ansible", "masked: true"),
-        ("cloud-init", "#cloud-config\n"),
-        ("kickstart", "services --disabled=ecs\n"),
-    ] {
-        assert!(
-            write(format).contains(expected),
-            "{format}: {}",
-            write(format)
-        );
-    }
-    // The script speaks of the machine it runs on; here that is the root.
-    let script = write("shell").replace(
-        "systemctl ",
-        &format!("systemctl --root={} ", root.display()),
-    );
-    let script = script.replace(
-        "/etc/systemd/system-preset",
-        &format!("{}/etc/systemd/system-preset", root.display()),
-    );
-    run(Command::new("sh").args(["-c", &script]));
-    assert_eq!(systemctl_state(&root, "ecs.service"), "masked");
-    assert_eq!(
-        sexton(&["image", "verify", text(&root)]).status.code(),
         Some(0)
     );
 }
@@ -197,48 +158,4 @@ fn the_example_for_packer_refuses_the_image() {
         .arg(place.path().join("output-node/packer-node"))
         .arg("8M"));
     assert_eq!(step(place.path(), &script), Some(1));
-}
-
-/// What each format is for reads what is written for it.
-#[test]
-fn bake_steps_are_what_their_readers_take() {
-    let (place, root) = founding();
-    // One that is bounded and not masked: nobody knows it, and it cannot start.
-    super::write(
-        root.join("usr/lib/systemd/system/gone.service"),
-        "[Service]\nExecStart=/usr/bin/gone\nRestart=always\nRestartSec=5\n",
-    );
-    std::os::unix::fs::symlink(
-        "/usr/lib/systemd/system/gone.service",
-        root.join("etc/systemd/system/multi-user.target.wants/gone.service"),
-    )
-    .expect("linked");
-    let written = |format: &str| {
-        let text_of = stdout(&sexton(&["image", "fix", text(&root), "--write", format]));
-        let path = place.path().join(format);
-        fs::write(&path, &text_of).expect("written");
-        (path, text_of)
-    };
-    run(Command::new("sh").arg("-n").arg(written("shell").0));
-    let dockerfile = written("dockerfile").1;
-    let step = dockerfile.split_once("RUN ").expect("a step").1;
-    run(Command::new("sh").args(["-n", "-c", step]));
-    let python = crate::profile::prepared("python", "python/bin/python");
-    let read = "import sys, yaml\n\
-        tasks = yaml.safe_load(open(sys.argv[1]))\n\
-        assert [task['name'] for task in tasks][1] == 'Mask units of no use', tasks\n\
-        assert tasks[1]['loop'] == ['ecs.service'], tasks\n\
-        boot = yaml.safe_load(open(sys.argv[2]))\n\
-        assert all(isinstance(line, str) for line in boot['bootcmd']), boot\n\
-        from pykickstart.parser import KickstartParser\n\
-        from pykickstart.version import makeVersion\n\
-        parser = KickstartParser(makeVersion('RHEL9'))\n\
-        parser.readKickstart(sys.argv[3])\n\
-        assert parser.handler.services.disabled == ['ecs'], parser.handler.services\n\
-        assert len(parser.handler.scripts) == 1\n";
-    run(Command::new(python)
-        .args(["-c", read])
-        .arg(written("ansible").0)
-        .arg(written("cloud-init").0)
-        .arg(written("kickstart").0));
 }

@@ -1,0 +1,203 @@
+//! The agent: records into a ring, judges all the time, keeps incidents, stays within its
+//! budget. Once it runs, nothing but a signal ends it: what fails is logged, shown in the
+//! status, and tried again.
+
+mod judging;
+mod keeping;
+mod start;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sexton_analysis::live::Stepper;
+use sexton_host::{Host, clock, own};
+use sexton_model::moment::Moment;
+use sexton_model::record::Record;
+use sexton_store::{Boot, BundleWriter, Held, Ring, StoreError};
+
+use crate::budget::Meter;
+use crate::findings::FindingsLog;
+use crate::incidents::Incidents;
+use crate::pool::SensorPool;
+use crate::recorder::{Progress, RecordError};
+use crate::settings::Settings;
+use crate::status::{SensorStatus, Shared};
+
+/// How grave a line of the log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// The agent cannot do its job.
+    Error,
+    /// It sees less than it should, or something opened.
+    Warning,
+    /// Start, stop, reload, and what is over.
+    Info,
+}
+
+/// Where lines of the log go.
+pub type Log = Box<dyn FnMut(Level, &str) + Send>;
+
+/// Why an agent could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Another agent has the ring, or it cannot be written.
+    #[error("cannot use the ring")]
+    Ring(#[source] StoreError),
+    /// The node does not say which one it is, or nothing can be recorded.
+    #[error("cannot start recording")]
+    Record(#[source] RecordError),
+}
+
+/// An agent at work.
+pub struct Agent {
+    settings: Settings,
+    ring: Ring,
+    boot: Boot,
+    _host: Arc<Host>,
+    pool: SensorPool,
+    writer: BundleWriter,
+    findings: FindingsLog,
+    stepper: Stepper,
+    incidents: Incidents,
+    meter: Meter,
+    progress: Progress,
+    shared: Shared,
+    log: Log,
+    /// What the ring held when this agent started: lines of logs up to here are there already.
+    known_until: Option<Moment>,
+    synced: Instant,
+    bounded: Option<Instant>,
+    trouble: Option<String>,
+    off: BTreeSet<String>,
+    _held: Held,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent")
+            .field("ring", &self.ring)
+            .field("boot", &self.boot)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// The bundle of this boot.
+    pub fn bundle(&self) -> &Path {
+        &self.boot.records
+    }
+
+    /// Works for a while.
+    pub fn step(&mut self, time: Duration) {
+        let mut records = self.pool.collect(time);
+        self.leave_out_known(&mut records);
+        let now = clock::now();
+        records.extend(self.measure(now));
+        self.keep(&records, now);
+        let n_records = records.len();
+        for record in records {
+            self.progress.note(&record);
+            self.stepper.take(record);
+        }
+        self.judge_if_due(now);
+        self.tell();
+        if n_records >= MANY_RECORDS {
+            own::give_back_memory();
+        }
+    }
+
+    /// Takes other settings as far as that works without a restart. Gives the names of those
+    /// that wait for one.
+    pub fn reload(&mut self, settings: Settings) -> Vec<String> {
+        let mut waiting = Vec::new();
+        if settings.ring != self.settings.ring {
+            waiting.push("ring.path".to_owned());
+        }
+        let beats = |settings: &Settings| -> Vec<(&'static str, Duration)> {
+            let members = settings.members.iter();
+            members
+                .map(|member| (member.spec.name, member.every))
+                .collect()
+        };
+        if beats(&settings) != beats(&self.settings) {
+            waiting.push("sensors".to_owned());
+        }
+        self.stepper.set_policy(settings.policy.clone());
+        let members = std::mem::take(&mut self.settings.members);
+        let ring = std::mem::take(&mut self.settings.ring);
+        self.settings = Settings {
+            members,
+            ring,
+            ..settings
+        };
+        self.bounded = None;
+        self.shared.change(|status| {
+            status.needs_restart.clone_from(&waiting);
+        });
+        waiting
+    }
+
+    /// Ends it: everything is sealed.
+    pub fn finish(mut self) -> Result<(), StoreError> {
+        let pool = std::mem::replace(&mut self.pool, SensorPool::start(&self._host, &[]));
+        let (records, stacks) = pool.stop_with_stacks();
+        let now = clock::now();
+        self.writer.append(&records)?;
+        for batch in &stacks {
+            self.writer.append_stacks(&batch.samples, &batch.tables)?;
+        }
+        self.findings.finish(now)?;
+        self.writer.finish(now)?;
+        self.incidents.keep_so_far(&self.boot.records)
+    }
+
+    fn say(&mut self, level: Level, text: &str) {
+        (self.log)(level, text);
+    }
+
+    /// What an agent before this one has recorded of the logs is not recorded again.
+    fn leave_out_known(&self, records: &mut Vec<Record>) {
+        if let Some(until) = self.known_until {
+            records.retain(|record| {
+                let is_log = record.sensor == "klog" || record.sensor == "journal";
+                !is_log || record.at > until || record.value().is_some()
+            });
+        }
+    }
+
+    /// Renews the status.
+    fn tell(&mut self) {
+        let (bytes, progress) = (self.writer.bytes(), &self.progress);
+        let shed = self.meter.stopped();
+        let sensors = self.settings.members.iter().map(|member| member.spec.name);
+        let sensors = sensors.map(|name| {
+            let why = progress.blind.get(name).cloned();
+            let state = match (shed.contains(&name), &why) {
+                (true, _) => "shed",
+                (false, Some(_)) => "blind",
+                (false, None) => "on",
+            };
+            let state = state.to_owned();
+            (name.to_owned(), SensorStatus { state, why })
+        });
+        let off = self.off.iter().map(|name| {
+            let state = "off".to_owned();
+            (name.clone(), SensorStatus { state, why: None })
+        });
+        let sensors = sensors.chain(off).collect();
+        let trouble = self.trouble.clone();
+        self.shared.change(|status| {
+            status.now_wall_ns = clock::wall_ns();
+            status.records = progress.n_records;
+            status.samples = progress.n_samples;
+            status.ring_bytes = bytes + status.ring_bytes_beside;
+            status.sensors = sensors;
+            status.disk_trouble = trouble;
+        });
+    }
+}
+
+/// After this number of records in one step, memory is given back at once.
+const MANY_RECORDS: usize = 2_000;

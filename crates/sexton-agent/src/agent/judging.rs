@@ -1,0 +1,133 @@
+//! Judges at each step, logs what opened and what is over, and keeps incidents.
+
+use std::time::{Duration, Instant};
+
+use sexton_analysis::live::{Change, LAG, Step, Turn};
+use sexton_host::clock;
+use sexton_model::finding::Severity;
+use sexton_model::moment::Moment;
+
+use super::{Agent, Level};
+use crate::status::FindingStatus;
+
+/// A step that is later than this is left out: the node slept, or this process was stopped.
+const TOO_LATE: Duration = Duration::from_secs(90);
+
+/// Open findings that the status names.
+const MAX_FINDINGS: usize = 200;
+
+impl Agent {
+    /// Takes the step that is due, if one is.
+    pub(super) fn judge_if_due(&mut self, now: Moment) {
+        if let Some(next) = self.stepper.next()
+            && now.since(next) > TOO_LATE
+        {
+            let late = now.since(next).as_secs();
+            let text = format!("judging was held up for {late} s; nothing is said of that time");
+            self.say(Level::Warning, &text);
+            self.stepper.skip_to(now);
+        }
+        let is_due = self
+            .stepper
+            .next()
+            .is_some_and(|next| next.after(LAG) <= now);
+        if is_due {
+            let began = Instant::now();
+            if let Some(step) = self.stepper.step() {
+                self.take_step(&step, began.elapsed(), now);
+            }
+        }
+        if self.incidents.is_due(now) {
+            let bundle = self.boot.records.clone();
+            let kept = self.incidents.finish(&mut self.writer, &bundle, now);
+            if let Err(error) = kept {
+                let text = format!("cannot keep an incident: {}", error.chain());
+                self.say(Level::Warning, &text);
+            }
+            self.bounded = None;
+        }
+    }
+
+    fn take_step(&mut self, step: &Step, took: Duration, now: Moment) {
+        let wall_ns = clock::wall_ns();
+        for change in &step.changes {
+            self.log_change(change);
+        }
+        let added = self
+            .findings
+            .add(&step.changes, &step.diagnosis, now, wall_ns);
+        if let Err(error) = added {
+            let text = format!("cannot write the findings log: {}", error.chain());
+            self.say(Level::Warning, &text);
+        }
+        if self.incidents.begins_with(&step.changes) {
+            // So that the incident holds from its beginning on what led to it.
+            let sealed = self.writer.seal_now(now);
+            self.note_trouble(sealed.err());
+        }
+        let taken = self
+            .incidents
+            .take(&step.changes, &self.boot.records, &self.boot.id, wall_ns);
+        match taken {
+            Ok(Some(name)) => {
+                self.say(Level::Warning, &format!("incident {name} is being kept"));
+                self.bounded = None;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let text = format!("cannot keep an incident: {}", error.chain());
+                self.say(Level::Warning, &text);
+            }
+        }
+        let n_records = self.stepper.window().len();
+        self.shared.change(|status| {
+            status.state = Some(step.diagnosis.state.name().to_owned());
+            status.headline.clone_from(&step.diagnosis.headline);
+            status.judged_wall_ns = Some(wall_ns);
+            status.judge_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            status.window_records = n_records;
+        });
+        self.tell_findings(now);
+    }
+
+    fn log_change(&mut self, change: &Change) {
+        let finding = &change.life.finding;
+        let turn = match change.turn {
+            Turn::Opened => "opened",
+            Turn::Worsened => "worsened",
+            Turn::Resolved => "resolved",
+            Turn::Reopened => "reopened",
+        };
+        let level = match (change.turn, finding.severity) {
+            (Turn::Resolved, _) | (_, Severity::Note) => Level::Info,
+            _ => Level::Warning,
+        };
+        let text = format!(
+            "finding {turn}: {} ({}): {}",
+            finding.id(),
+            finding.severity.name(),
+            finding.title
+        );
+        self.say(level, &text);
+    }
+
+    /// The open findings in the status.
+    pub(super) fn tell_findings(&mut self, now: Moment) {
+        let wall_ns = clock::wall_ns();
+        let open = self.stepper.lives().open().take(MAX_FINDINGS);
+        let findings = open.map(|life| {
+            let ago = u64::try_from(now.since(life.opened).as_nanos()).unwrap_or(0);
+            let finding = &life.finding;
+            FindingStatus {
+                id: finding.id().to_string(),
+                code: finding.code.to_owned(),
+                subject: finding.subject.to_string(),
+                severity: finding.severity.name().to_owned(),
+                title: finding.title.clone(),
+                opened_wall_ns: wall_ns.saturating_sub(ago),
+            }
+        });
+        let findings = findings.collect();
+        self.shared.change(|status| status.findings = findings);
+    }
+}

@@ -1,0 +1,139 @@
+//! Keeps what was seen, within the bounds of the ring, and measures what that takes.
+
+use std::time::{Duration, Instant};
+
+use sexton_host::{clock, own};
+use sexton_model::fact::sexton::{SEXTON_CPU_RATIO, SEXTON_MEMORY_BYTES};
+use sexton_model::moment::Moment;
+use sexton_model::record::{Record, Sink};
+use sexton_model::subject::Subject;
+use sexton_store::StoreError;
+
+use super::{Agent, Level};
+use crate::recorder;
+
+/// How often what was recorded is made safe. What a kill may cost.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the bounds of all boots together, and of incidents, are looked at.
+const BOUND_EVERY: Duration = Duration::from_secs(60);
+
+/// What this boot may grow by until that.
+const ROOM: u64 = 16 << 20;
+
+impl Agent {
+    /// Keeps records and samples. What could not be kept is counted by the writer and becomes
+    /// a gap once there is room.
+    pub(super) fn keep(&mut self, records: &[Record], now: Moment) {
+        let kept = self.write(records, now);
+        self.note_trouble(kept.err());
+        self.bound_if_due();
+    }
+
+    fn write(&mut self, records: &[Record], now: Moment) -> Result<(), StoreError> {
+        let stacks = self.pool.take_stacks();
+        let appended = self.writer.append(records);
+        for batch in &stacks {
+            self.writer.append_stacks(&batch.samples, &batch.tables)?;
+            self.progress.n_samples += batch.samples.len() as u64;
+        }
+        appended?;
+        if self.synced.elapsed() >= SYNC_EVERY {
+            self.synced = Instant::now();
+            // Only what survives a kill is counted as kept.
+            self.progress.n_records = self.writer.sync(now)?.records;
+            self.writer.seal_if_due(now)?;
+        }
+        Ok(())
+    }
+
+    /// Logs when writing begins to fail, and when it works again.
+    pub(super) fn note_trouble(&mut self, error: Option<StoreError>) {
+        let trouble = error.map(|error| error.chain());
+        match (&self.trouble, &trouble) {
+            (None, Some(why)) => {
+                let text = format!("cannot record: {why}; the agent goes on trying");
+                self.say(Level::Error, &text);
+            }
+            (Some(_), None) => self.say(Level::Info, "recording works again"),
+            _ => {}
+        }
+        self.trouble = trouble;
+    }
+
+    /// Makes room for this boot at the cost of earlier ones, and keeps incidents bounded.
+    pub(super) fn bound_if_due(&mut self) {
+        let is_due = self
+            .bounded
+            .is_none_or(|last| last.elapsed() >= BOUND_EVERY);
+        if !is_due {
+            return;
+        }
+        self.bounded = Some(Instant::now());
+        if let Err(error) = self.bound() {
+            let text = format!("cannot bound the ring: {}", error.chain());
+            self.say(Level::Warning, &text);
+        }
+        let (most, bytes) = (
+            self.settings.max_incidents,
+            self.settings.max_incident_bytes,
+        );
+        if let Err(error) = self.incidents.bound(most, bytes) {
+            let text = format!("cannot drop an old incident: {error}");
+            self.say(Level::Warning, &text);
+        }
+        own::give_back_memory();
+    }
+
+    fn bound(&mut self) -> Result<(), StoreError> {
+        let (max_bytes, max_age) = (self.settings.max_bytes, self.settings.max_age);
+        let ours = self.writer.bytes() + ROOM.min(max_bytes / 8);
+        let left = max_bytes.saturating_sub(ours);
+        self.ring.trim_beside(&self.boot, left, max_age)?;
+        let beside = self.ring.bytes_beside(&self.boot)?;
+        self.writer
+            .set_bounds(max_bytes.saturating_sub(beside), max_age);
+        let boots = self.ring.boots()?.len();
+        let incidents = crate::Incidents::list(&self.ring.incidents());
+        self.shared.change(|status| {
+            status.ring_bytes_beside = beside;
+            status.ring_max_bytes = max_bytes;
+            status.boots = boots;
+            status.incidents = incidents.len();
+            status.incident_bytes = incidents.iter().map(|incident| incident.bytes).sum();
+        });
+        Ok(())
+    }
+
+    /// Once a minute: what the agent itself used, and which sensor it stops if that is too much.
+    pub(super) fn measure(&mut self, now: Moment) -> Vec<Record> {
+        if !self.meter.is_due(now) {
+            return Vec::new();
+        }
+        let memory = own::resident_bytes().unwrap_or(0);
+        let measured = self.meter.measure(now, clock::process_cpu_time(), memory);
+        let budget = self.settings.budget;
+        self.shared.change(|status| {
+            status.cpu_ratio = measured.map(|measured| measured.cpu_ratio);
+            status.cpu_limit_ratio = budget.cpu_ratio;
+            status.memory_bytes = memory;
+            status.memory_limit_bytes = budget.memory_bytes;
+        });
+        let mut records = recorder::sensor_list();
+        let Some(measured) = measured else {
+            return records;
+        };
+        let mut out = Sink::new("agent", now);
+        let node = Subject::node();
+        out.sample(&node, &SEXTON_CPU_RATIO, measured.cpu_ratio);
+        out.sample(&node, &SEXTON_MEMORY_BYTES, measured.memory_bytes as f64);
+        records.extend(out.into_records());
+        let at_work = self.pool.at_work();
+        if let Some((name, why)) = self.meter.shed(measured, budget, &at_work) {
+            let text = format!("sensor {name} was stopped to stay within the budget: {why}");
+            self.say(Level::Warning, &text);
+            records.extend(self.pool.shed(name, &why));
+        }
+        records
+    }
+}

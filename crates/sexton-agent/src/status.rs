@@ -1,0 +1,122 @@
+//! How the agent is, for its socket, its metrics and systemd.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// The schema of the status.
+pub(crate) const SCHEMA: &str = "sexton.status/1";
+
+/// How the agent is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Status {
+    /// `sexton.status/1`.
+    pub schema: String,
+    /// The version of the agent.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// When it started, in nanoseconds since 1970.
+    pub started_wall_ns: u64,
+    /// When this was written, in nanoseconds since 1970.
+    pub now_wall_ns: u64,
+    /// Where the ring is.
+    pub ring: PathBuf,
+    /// The bundle of this boot.
+    pub bundle: PathBuf,
+    /// Bytes of the ring.
+    pub ring_bytes: u64,
+    /// Of these, bytes of earlier boots and of the findings log.
+    pub ring_bytes_beside: u64,
+    /// The most bytes the ring may have.
+    pub ring_max_bytes: u64,
+    /// Boots in the ring.
+    pub boots: usize,
+    /// Records that this agent has kept.
+    pub records: u64,
+    /// Samples of stacks that this agent has kept.
+    pub samples: u64,
+    /// What keeps it from writing, if anything does.
+    pub disk_trouble: Option<String>,
+    /// The sensors.
+    pub sensors: BTreeMap<String, SensorStatus>,
+    /// The part of one core that it used in the last minute; none before the first.
+    pub cpu_ratio: Option<f64>,
+    /// The limit of that.
+    pub cpu_limit_ratio: f64,
+    /// Its resident memory.
+    pub memory_bytes: u64,
+    /// The limit of that.
+    pub memory_limit_bytes: u64,
+    /// The verdict; none before the first.
+    pub state: Option<String>,
+    /// The verdict in one sentence.
+    pub headline: String,
+    /// When the node was last judged, in nanoseconds since 1970.
+    pub judged_wall_ns: Option<u64>,
+    /// How long that took.
+    pub judge_ns: u64,
+    /// Records in the sliding window.
+    pub window_records: usize,
+    /// Findings that are open.
+    pub findings: Vec<FindingStatus>,
+    /// Incidents that are kept.
+    pub incidents: usize,
+    /// Their bytes.
+    pub incident_bytes: u64,
+    /// Where the page is served.
+    pub http: Option<String>,
+    /// Settings of a reload that need a restart.
+    pub needs_restart: Vec<String>,
+}
+
+/// How a sensor is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SensorStatus {
+    /// `on`, `blind`, `off` (by the settings) or `shed`.
+    pub state: String,
+    /// Why it does not see.
+    pub why: Option<String>,
+}
+
+/// An open finding.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FindingStatus {
+    /// `CODE:subject`.
+    pub id: String,
+    /// The code of the rule.
+    pub code: String,
+    /// What it is about.
+    pub subject: String,
+    /// How bad it is.
+    pub severity: String,
+    /// What is wrong.
+    pub title: String,
+    /// When it opened, in nanoseconds since 1970.
+    pub opened_wall_ns: u64,
+}
+
+/// The status as the agent and those who ask share it.
+#[derive(Debug, Clone, Default)]
+pub struct Shared(Arc<Mutex<Status>>);
+
+impl Shared {
+    /// A copy of it.
+    pub fn get(&self) -> Status {
+        self.lock().clone()
+    }
+
+    /// Changes it.
+    pub fn change(&self, change: impl FnOnce(&mut Status)) {
+        change(&mut self.lock());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Status> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

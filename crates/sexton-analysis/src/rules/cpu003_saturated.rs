@@ -1,0 +1,442 @@
+//! CPU003: the CPU is saturated
+//!
+//! Means: all cores are in use by work of ordinary priority, and tasks that have nothing to do
+//! with that work wait for a core: they are slower by the time they wait. Severity follows what
+//! suffers, not how busy the node is.
+//! Four runnable tasks for each core and more are a warning, whatever waits.
+//! Not this: a build host or batch node that uses all of its cores while only its own work
+//! waits (a note); niced work, which gives its core to any other task at once; a cgroup that its
+//! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
+//! kernel (CPU001). CPU pressure (PSI `some`) alone proves nothing: any busy build host has it.
+//! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
+//! `pidstat -u 1` (%wait), `systemd-cgtop`.
+//! Next: lower the weight or the priority of what has the time, give it a quota, move it
+//! elsewhere, or add cores.
+
+use std::time::Duration;
+
+use sexton_model::fact::Measure;
+use sexton_model::fact::core::RUNNABLE_TASKS;
+use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::evidence::cpu_load::{self, Consumer, LongWait, Use, Waiter, Waiters};
+use crate::evidence::owners;
+use crate::evidence::span;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures::{percent, time};
+use crate::words::unit_name::systemctl;
+
+const CODE: &str = "CPU003";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "the CPU is saturated",
+    needs: &["cores"],
+    uses: &["pressure", "runq", "stacks"],
+    is_essential: true,
+    is_cause: true,
+    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &OVERLOAD],
+    source: include_str!("cpu003_saturated.rs"),
+    judge,
+};
+
+static PART: Threshold = Threshold {
+    rule: CODE,
+    name: "part",
+    default: 0.9,
+    range: (0.5, 1.0),
+    unit: Measure::Ratio,
+    why: "cores are full when work of ordinary priority has this part of them all, second by \
+          second; a tenth that is idle, or that niced work has, is there for any task that wakes",
+};
+
+static STRETCH: Threshold = Threshold {
+    rule: CODE,
+    name: "stretch",
+    default: 10.0,
+    range: (2.0, 3600.0),
+    unit: Measure::Seconds,
+    why: "cores that are full for less time ran one job: a deploy, a compile. PSI's own shortest \
+          mean is as long (avg10)",
+};
+
+static WAITING: Threshold = Threshold {
+    rule: CODE,
+    name: "waiting",
+    default: 0.25,
+    range: (0.01, 1000.0),
+    unit: Measure::Count,
+    why: "others suffer when at any time this many of their tasks wait for a core, on average: \
+          one of them loses a quarter of its time. Daemons beside a build on two cores had 0.02 \
+          to 0.1 together",
+};
+
+static MUCH_WAITING: Threshold = Threshold {
+    rule: CODE,
+    name: "much_waiting",
+    default: 1.0,
+    range: (0.01, 1000.0),
+    unit: Measure::Count,
+    why: "with this many there is never a moment in which no other task waits: the node has no \
+          core left for them",
+};
+
+static WAIT: Threshold = Threshold {
+    rule: CODE,
+    name: "wait",
+    default: 2.0,
+    range: (0.1, 600.0),
+    unit: Measure::Seconds,
+    why: "a task that waits so long at once does not share fairly, it starves: with turns of 3 ms \
+          that takes over 600 tasks in front of it. Half of the 5 s after which network drivers \
+          reset their device",
+};
+
+static OVERLOAD: Threshold = Threshold {
+    rule: CODE,
+    name: "overload",
+    default: 4.0,
+    range: (1.0, 1000.0),
+    unit: Measure::Count,
+    why: "with this many runnable tasks for each core every task runs at a quarter of its speed, of \
+          one owner or of many; a build with two jobs for each core had 2.6",
+};
+
+/// One owner with this part of what was used is who has the time.
+const MAIN: f64 = 0.5;
+
+/// Owners and waiters that a finding names.
+const MAX_NAMED: usize = 3;
+
+/// What was seen while the cores were full.
+struct Seen<'a> {
+    used: &'a Use,
+    full: &'a [(Moment, Moment)],
+    consumers: Vec<Consumer>,
+    waiters: Waiters,
+    waits: Vec<LongWait>,
+    /// Runnable tasks for each core.
+    crowd: Option<f64>,
+}
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let used = Use::of(case);
+    if !used.is_known() {
+        return out.not_judged(CODE, "no core was looked at twice");
+    }
+    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let mut full = used.stretches(case.limit(&PART));
+    full.retain(|(from, to)| to.since(*from) >= least);
+    if full.is_empty() {
+        return;
+    }
+    let crowd: Vec<_> = case.samples(&RUNNABLE_TASKS, &Subject::node()).collect();
+    let seen = Seen {
+        consumers: cpu_load::consumers(case, &full),
+        waiters: Waiters::of(case, &full),
+        waits: cpu_load::long_waits(case, &full),
+        crowd: span::mean(&crowd, &full).map(|n| n / used.n_cores.max(1) as f64),
+        used: &used,
+        full: &full,
+    };
+    if !seen.knows_waits() && !case.heard("runq") {
+        let because = format!(
+            "all cores were in use, and who waited was not seen: {}",
+            case.why_silent("pressure")
+        );
+        return out.not_judged(CODE, because);
+    }
+    // The work of looking is not a trouble of the node.
+    if !seen.main().is_some_and(|main| main.is_own) {
+        out.found(seen.finding(case));
+    }
+}
+
+impl Seen<'_> {
+    fn knows_waits(&self) -> bool {
+        self.waiters.seconds > 0.0
+    }
+
+    /// The one that has most of the time, if one has.
+    fn main(&self) -> Option<&Consumer> {
+        let used = self.used.mean(self.full) * self.used.n_cores as f64;
+        let first = self.consumers.first();
+        first.filter(|first| first.cores >= MAIN * used)
+    }
+
+    /// Whether a process has nothing to do with the work that has the time.
+    fn is_other(&self, waiter: &Waiter) -> bool {
+        self.main().is_none_or(|main| {
+            waiter.owner != main.owner && !is_name_of(main, &waiter.owner, &waiter.comm)
+        })
+    }
+
+    fn waits_of_others(&self) -> impl Iterator<Item = &LongWait> {
+        self.waits.iter().filter(|wait| {
+            self.main().is_none_or(|main| match &wait.owner {
+                Some(owner) => *owner != main.owner && !is_name_of(main, owner, &wait.comm),
+                None => !main.comms.contains(&wait.comm),
+            })
+        })
+    }
+
+    fn longest_wait(&self) -> Duration {
+        self.waits
+            .first()
+            .map_or(Duration::ZERO, |wait| wait.waited)
+    }
+
+    /// What others suffer; and more runnable tasks than the cores can serve are never a note.
+    fn severity(&self, case: &Case<'_>) -> Severity {
+        let is_overloaded = self
+            .crowd
+            .is_some_and(|crowd| crowd >= case.limit(&OVERLOAD));
+        let floor = match is_overloaded {
+            true => Severity::Warning,
+            false => Severity::Note,
+        };
+        self.suffering(case).max(floor)
+    }
+
+    fn suffering(&self, case: &Case<'_>) -> Severity {
+        let waiting = self.waiters.mean(|waiter| self.is_other(waiter));
+        let longest = self.waits_of_others().map(|wait| wait.waited).max();
+        let limit = Duration::from_secs_f64(case.limit(&WAIT));
+        let is_starved = longest.is_some_and(|longest| longest >= limit);
+        match self.main() {
+            // Whose work it is was not recorded: all of it may be one's own.
+            None if self.consumers.is_empty() => Severity::Note,
+            None => match is_starved {
+                true => Severity::Warning,
+                false => Severity::Note,
+            },
+            Some(_) if is_starved || waiting >= case.limit(&MUCH_WAITING) => Severity::Serious,
+            Some(_) if waiting >= case.limit(&WAITING) || self.longest_wait() >= limit => {
+                Severity::Warning
+            }
+            Some(_) => Severity::Note,
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        self.main()
+            .map_or_else(Subject::node, |main| main.owner.clone())
+    }
+
+    fn finding(&self, case: &Case<'_>) -> Finding {
+        let subject = self.subject();
+        let severity = self.severity(case);
+        let mut touched = vec![subject.clone()];
+        touched.extend(
+            self.main()
+                .into_iter()
+                .flat_map(|main| main.processes.iter().cloned()),
+        );
+        let episode = |(from, to): &(Moment, Moment)| Episode {
+            from: *from,
+            to: *to,
+            touched: touched.clone(),
+        };
+        Finding {
+            code: CODE,
+            severity,
+            confidence: match self.knows_waits() && !self.consumers.is_empty() {
+                true => Confidence::CERTAIN,
+                false => Confidence::POSSIBLE,
+            },
+            title: self.title(severity),
+            figure: format!("{} of all cores", percent(self.used.mean(self.full))),
+            since: self.full.first().map(|(from, _)| *from),
+            evidence: self.evidence(case),
+            remedies: remedies(&subject),
+            episodes: span::longest(self.full.iter().map(episode).collect()),
+            subject,
+            touched,
+        }
+    }
+
+    fn title(&self, severity: Severity) -> String {
+        let n = self.used.n_cores;
+        let who = match self.main() {
+            Some(main) => {
+                let part = main.cores / n.max(1) as f64;
+                format!(
+                    "{} has {} of all {n} cores",
+                    owners::words(&main.owner),
+                    percent(part)
+                )
+            }
+            None => format!("all {n} cores are in use by many at once"),
+        };
+        let longest = self.waits_of_others().next();
+        let suffers = self.waiters.all.iter().find(|waiter| self.is_other(waiter));
+        match (severity, longest, suffers) {
+            (Severity::Note, ..) => format!("{who}; other work hardly waits"),
+            (_, Some(wait), _) if wait.waited >= Duration::from_secs(1) => {
+                format!(
+                    "{who}; {} waited {} for a core",
+                    wait.comm,
+                    time(wait.waited)
+                )
+            }
+            (_, _, Some(waiter)) => format!(
+                "{who}; {} waited for a core {} of the time",
+                waiter.comm,
+                percent(waiter.waited / self.waiters.seconds.max(f64::MIN_POSITIVE))
+            ),
+            _ => format!(
+                "{who}; tasks waited up to {} for a core",
+                time(self.longest_wait())
+            ),
+        }
+    }
+
+    fn evidence(&self, case: &Case<'_>) -> Vec<Evidence> {
+        let length: Duration = self.full.iter().map(|(from, to)| to.since(*from)).sum();
+        let used = self.used.mean(self.full);
+        let text = format!(
+            "work of ordinary priority had {} of all {} cores for {}",
+            percent(used),
+            self.used.n_cores,
+            time(length)
+        );
+        let mut all = vec![Evidence::speaks_for("cores: /proc/stat", text).value(used)];
+        let pressure: Vec<_> = case
+            .samples(&PRESSURE_CPU_SOME_RATIO, &Subject::node())
+            .collect();
+        all.extend(span::mean(&pressure, self.full).map(|some| {
+            let text = format!("some task waited for a core {} of the time", percent(some));
+            Evidence::speaks_for("pressure: cpu some", text).value(some)
+        }));
+        all.extend(self.crowd.map(|crowd| {
+            let text = format!("{crowd:.1} runnable tasks for each core");
+            Evidence::speaks_for("cores: procs_running", text).value(crowd)
+        }));
+        all.extend(self.who_has());
+        if self.consumers.is_empty() {
+            all.push(Evidence::missing("stacks", case.why_silent("stacks")));
+        }
+        all.extend(self.who_waits(case));
+        all
+    }
+
+    fn who_has(&self) -> impl Iterator<Item = Evidence> {
+        let all = self.used.n_cores.max(1) as f64;
+        self.consumers.iter().take(MAX_NAMED).map(move |one| {
+            let names: Vec<&str> = one
+                .comms
+                .iter()
+                .take(MAX_NAMED)
+                .map(String::as_str)
+                .collect();
+            let text = format!(
+                "{} had {} of all cores ({})",
+                owners::words(&one.owner),
+                percent(one.cores / all),
+                names.join(", ")
+            );
+            Evidence::speaks_for("stacks", text).value(one.cores)
+        })
+    }
+
+    fn who_waits(&self, case: &Case<'_>) -> Vec<Evidence> {
+        let mut all = Vec::new();
+        if self.knows_waits() {
+            let others = self.waiters.mean(|waiter| self.is_other(waiter));
+            let own = self.waiters.mean(|waiter| !self.is_other(waiter));
+            let text = format!("{others:.2} tasks of others waited at any time, on average");
+            let evidence = match others >= case.limit(&WAITING) {
+                true => Evidence::speaks_for("pressure: schedstat", text),
+                false => Evidence::against("pressure: schedstat", text),
+            };
+            all.push(evidence.value(others));
+            let text = format!("{own:.2} tasks of its own waited, which is how it shares");
+            all.extend(
+                self.main()
+                    .map(|_| Evidence::against("pressure: schedstat", text)),
+            );
+        } else {
+            let text = "who waited how long was not recorded";
+            all.push(Evidence::missing("pressure: schedstat", text));
+        }
+        let suffering = self
+            .waiters
+            .all
+            .iter()
+            .filter(|waiter| self.is_other(waiter));
+        all.extend(suffering.take(MAX_NAMED).map(|waiter| {
+            let text = format!(
+                "{} ({}, pid {}) waited {:.1} s and ran {:.1} s of {:.0} s",
+                waiter.comm,
+                owners::words(&waiter.owner),
+                waiter.process.name,
+                waiter.waited,
+                waiter.ran,
+                self.waiters.seconds
+            );
+            Evidence::speaks_for("pressure: schedstat", text).value(waiter.waited)
+        }));
+        all.extend(self.waits_of_others().take(1).map(|wait| {
+            let text = format!(
+                "{} (pid {}) waited {} at once",
+                wait.comm,
+                wait.pid,
+                time(wait.waited)
+            );
+            Evidence::speaks_for("runq", text).value(wait.waited.as_secs_f64())
+        }));
+        all
+    }
+}
+
+/// Whether an owner is only a name, and the name is one of the main consumer's processes: their
+/// cgroup could not be asked any more, or theirs is not known.
+fn is_name_of(main: &Consumer, owner: &Subject, comm: &str) -> bool {
+    let is_vague = owner.kind == SubjectKind::Task || main.owner.kind == SubjectKind::Task;
+    is_vague && main.comms.iter().any(|name| name == comm)
+}
+
+fn remedies(subject: &Subject) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    if subject.kind == SubjectKind::Unit {
+        let unit = &subject.name;
+        let set = systemctl("set-property --runtime", unit);
+        remedies.push(Remedy::command(
+            RemedyKind::Stop,
+            format!("give other units more of the CPU than {unit} until the next boot"),
+            format!("{set} CPUWeight=20"),
+        ));
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            format!("see what {unit} is doing"),
+            systemctl("status", unit),
+        ));
+    }
+    remedies.push(Remedy::advice(
+        RemedyKind::Prevent,
+        match subject.kind {
+            SubjectKind::Container => {
+                "give the container fewer CPU shares or a CPU limit".to_owned()
+            }
+            SubjectKind::Unit => format!("set CPUWeight= or CPUQuota= of {}", subject.name),
+            SubjectKind::Node => "move work to another node, or add cores".to_owned(),
+            _ => format!(
+                "run {} with nice, or with a CPU quota",
+                owners::words(subject)
+            ),
+        },
+    ));
+    remedies.push(Remedy::command(
+        RemedyKind::Look,
+        "see who uses the CPU now",
+        "ps -eo pid,ni,pcpu,comm,cgroup --sort=-pcpu | head -n 20",
+    ));
+    remedies
+}
+
+#[cfg(test)]
+mod tests;

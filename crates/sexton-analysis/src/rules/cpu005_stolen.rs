@@ -1,0 +1,308 @@
+//! CPU005: time is stolen by the hypervisor, or the clock is throttled
+//!
+//! Means: the cores are there and run slower than they seem to. Either the hypervisor gave their
+//! time to others (steal): the virtual machine is one of too many on its host, or it used its
+//! CPU credits up. Or the processor lowers its own clock because it is too hot.
+//! Not this: a busy node (CPU003) or a quota of a cgroup (CPU004). Steal is counted only while
+//! a core has work: an idle node shows none, whatever its host does.
+//! By hand: `mpstat -P ALL 1`, column %steal; `journalctl -k -g 'clock.*throttled'`.
+//! Next: move the virtual machine to another host or take a type without CPU credits; have the
+//! cooling of the machine checked.
+
+use std::time::Duration;
+
+use sexton_model::fact::Measure;
+use sexton_model::fact::core::CORE_STEAL_RATIO;
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::subject::Subject;
+
+use crate::case::Case;
+use crate::evidence::kernel_log::{self, Line, trust};
+use crate::evidence::span::{self, earlier};
+use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures::{before, count, percent};
+
+const CODE: &str = "CPU005";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "time is stolen by the hypervisor, or the clock is throttled",
+    needs: &["cores"],
+    uses: &["klog"],
+    is_essential: true,
+    is_cause: true,
+    thresholds: &[&STOLEN, &MUCH_STOLEN, &LEAST_SECONDS, &BEFORE],
+    source: include_str!("cpu005_stolen.rs"),
+    judge,
+};
+
+static STOLEN: Threshold = Threshold {
+    rule: CODE,
+    name: "stolen",
+    default: 0.1,
+    range: (0.01, 1.0),
+    unit: Measure::Ratio,
+    why: "a tenth of the time of all cores over the window: everything takes a ninth longer. \
+          Shared virtual machines that work well show 0 to 0.03",
+};
+
+static MUCH_STOLEN: Threshold = Threshold {
+    rule: CODE,
+    name: "much_stolen",
+    default: 0.3,
+    range: (0.01, 1.0),
+    unit: Measure::Ratio,
+    why: "a core that loses a third of its time is late for its own timers and interrupts; a \
+          virtual machine without CPU credits loses 0.6 to 0.9",
+};
+
+static LEAST_SECONDS: Threshold = Threshold {
+    rule: CODE,
+    name: "least_seconds",
+    default: 10.0,
+    range: (1.0, 3600.0),
+    unit: Measure::Seconds,
+    why: "a neighbour's burst of a few seconds, or a migration to another host, is over by then",
+};
+
+static BEFORE: Threshold = Threshold {
+    rule: CODE,
+    name: "before",
+    default: 600.0,
+    range: (0.0, 604_800.0),
+    unit: Measure::Seconds,
+    why: "lines of the log count this long before the watch: the kernel repeats that the clock is \
+          throttled at most every five minutes",
+};
+
+/// Lines that a finding shows.
+const MAX_SHOWN: usize = 4;
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    match stolen(case) {
+        Some(stolen) if stolen.is_enough(case) => out.found(stolen.finding(case)),
+        Some(_) => {}
+        None => return out.not_judged(CODE, "no core was looked at twice"),
+    }
+    let began = case.window().map_or(case.now(), |window| *window.start());
+    let since = earlier(began, Duration::from_secs_f64(case.limit(&BEFORE)));
+    let lines = kernel_log::lines(case, &["cpu_throttled"]).into_iter();
+    let lines: Vec<Line<'_>> = lines.filter(|line| line.at() >= since).collect();
+    if !lines.is_empty() {
+        out.found(too_hot(case, &lines));
+    }
+}
+
+/// What the hypervisor took.
+struct Stolen {
+    /// Of all cores, and of the worst one.
+    mean: f64,
+    worst: (Subject, f64),
+    from: Moment,
+    to: Moment,
+}
+
+fn stolen(case: &Case<'_>) -> Option<Stolen> {
+    let mut means: Vec<(Subject, f64)> = Vec::new();
+    let mut times: Vec<Moment> = Vec::new();
+    for (core, records) in case.by_subject(&CORE_STEAL_RATIO) {
+        let samples: Vec<_> = records
+            .iter()
+            .filter_map(|record| Some((record.at, record.value()?)))
+            .collect();
+        times.extend([samples.first()?.0, samples.last()?.0]);
+        means.push((core.clone(), span::mean(&samples, &[span::EVER])?));
+    }
+    let worst = means
+        .iter()
+        .max_by(|a, b| a.1.total_cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
+    Some(Stolen {
+        worst: worst?.clone(),
+        mean: means.iter().map(|(_, mean)| mean).sum::<f64>() / means.len() as f64,
+        from: *times.iter().min()?,
+        to: *times.iter().max()?,
+    })
+}
+
+impl Stolen {
+    fn is_enough(&self, case: &Case<'_>) -> bool {
+        let seconds = self.to.since(self.from).as_secs_f64();
+        self.mean >= case.limit(&STOLEN) && seconds >= case.limit(&LEAST_SECONDS)
+    }
+
+    fn finding(&self, case: &Case<'_>) -> Finding {
+        let is_much = self.mean >= case.limit(&MUCH_STOLEN);
+        let (core, worst) = &self.worst;
+        let worst = format!(
+            "of core {}, the worst one, it took {}",
+            core.name,
+            percent(*worst)
+        );
+        let text = format!(
+            "the hypervisor took {} of the time of all cores",
+            percent(self.mean)
+        );
+        Finding {
+            code: CODE,
+            subject: Subject::node(),
+            severity: match is_much {
+                true => Severity::Serious,
+                false => Severity::Warning,
+            },
+            confidence: Confidence::CERTAIN,
+            title: text.clone(),
+            figure: format!("{} stolen", percent(self.mean)),
+            since: Some(self.from),
+            evidence: vec![
+                Evidence::speaks_for("cores: /proc/stat", text).value(self.mean),
+                Evidence::speaks_for("cores: /proc/stat", worst).value(self.worst.1),
+            ],
+            remedies: vec![
+                Remedy::advice(
+                    RemedyKind::Stop,
+                    "move the virtual machine to another host, or stop and start it: most clouds \
+                     then place it anew",
+                ),
+                Remedy::advice(
+                    RemedyKind::Prevent,
+                    "take a type of machine with cores of its own, or without CPU credits",
+                ),
+                Remedy::command(
+                    RemedyKind::Look,
+                    "see it for each core",
+                    "mpstat -P ALL 1 10",
+                ),
+            ],
+            touched: vec![Subject::node(), core.clone()],
+            episodes: vec![Episode {
+                from: self.from,
+                to: self.to,
+                touched: vec![core.clone()],
+            }],
+        }
+    }
+}
+
+/// The processor lowered its clock because of its temperature.
+fn too_hot(case: &Case<'_>, lines: &[Line<'_>]) -> Finding {
+    let mut cores: Vec<Subject> = lines.iter().filter_map(|line| line.core()).collect();
+    cores.sort();
+    cores.dedup();
+    let last = lines.iter().map(|line| line.at()).max().unwrap_or_default();
+    let subject = cores.first().cloned().unwrap_or_else(Subject::node);
+    let where_ = match cores.len() {
+        0 => String::new(),
+        1 => format!(" of core {}", cores[0].name),
+        n => format!(" of {} cores", count(n as u64)),
+    };
+    let text = format!("the kernel logged it {} times", count(lines.len() as u64));
+    let mut evidence = vec![Evidence::speaks_for("klog", text).value(lines.len() as f64)];
+    evidence.extend(
+        lines
+            .iter()
+            .rev()
+            .take(MAX_SHOWN)
+            .map(|line| line.evidence()),
+    );
+    let episode = |line: &Line<'_>| Episode {
+        from: line.at(),
+        to: line.at(),
+        touched: line.core().into_iter().collect(),
+    };
+    Finding {
+        code: CODE,
+        severity: Severity::Warning,
+        confidence: trust(lines),
+        title: format!(
+            "the processor lowered the clock{where_} because it was too hot, last {}",
+            before(case.now(), last)
+        ),
+        figure: "clock throttled".into(),
+        since: lines.iter().map(|line| line.at()).min(),
+        evidence,
+        remedies: vec![
+            Remedy::advice(
+                RemedyKind::Prevent,
+                "have fans, air flow and heat sink of the machine checked",
+            ),
+            Remedy::command(
+                RemedyKind::Look,
+                "see how often each core was throttled",
+                "grep . /sys/devices/system/cpu/cpu*/thermal_throttle/*_count",
+            ),
+        ],
+        episodes: span::longest(lines.iter().map(episode).collect()),
+        touched: [vec![subject.clone()], cores].concat(),
+        subject,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::story::{Story, words};
+
+    /// Two cores that work, of which the hypervisor takes these parts.
+    fn story(parts: [f64; 2], seconds: f64) -> Story {
+        let mut story = Story::default();
+        for (cpu, part) in (0..).zip(parts) {
+            let mut at = 10.0;
+            while at <= 10.0 + seconds {
+                story = story.sample("cores", at, &Subject::cpu(cpu), &CORE_STEAL_RATIO, part);
+                at += 1.0;
+            }
+        }
+        story
+    }
+
+    #[test]
+    fn stolen_time_is_told_by_how_much_it_is() {
+        let found = story([0.7, 0.5], 20.0).found_by(&RULE);
+        assert_eq!(found[0].id().as_str(), "CPU005:node");
+        assert_eq!(found[0].severity, Severity::Serious);
+        let said = words(&found[0]);
+        assert!(
+            said.contains("took 60 % of the time of all cores"),
+            "{said}"
+        );
+        assert!(
+            said.contains("of core 0, the worst one, it took 70 %"),
+            "{said}"
+        );
+        let some = story([0.15, 0.1], 20.0).found_by(&RULE);
+        assert_eq!(some[0].severity, Severity::Warning);
+    }
+
+    #[test]
+    fn a_neighbours_burst_is_no_trouble() {
+        assert!(story([0.03, 0.02], 30.0).found_by(&RULE).is_empty());
+        assert!(story([0.7, 0.5], 5.0).found_by(&RULE).is_empty());
+        let told = Story::default().heard("cores", 1.0).told_by(&RULE);
+        assert_eq!(told.not_judged.len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_is_throttled_is_told_with_its_core() {
+        let core = Subject::cpu(3);
+        let found = story([0.0, 0.0], 30.0)
+            .line(20.0, &core, "cpu_throttled", &[("cpu", "3")])
+            .found_by(&RULE);
+        assert_eq!(found[0].id().as_str(), "CPU005:3");
+        assert!(
+            found[0].title.contains("of core 3 because it was too hot"),
+            "{}",
+            found[0].title
+        );
+        // Any program may write such a line.
+        let written = story([0.0, 0.0], 30.0)
+            .line(
+                20.0,
+                &core,
+                "cpu_throttled",
+                &[("cpu", "3"), ("written_by", "userspace")],
+            )
+            .found_by(&RULE);
+        assert_eq!(written[0].confidence, Confidence::WEAK);
+    }
+}

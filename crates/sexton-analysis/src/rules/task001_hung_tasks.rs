@@ -1,0 +1,360 @@
+//! TASK001: tasks hang in D state
+//!
+//! Means: tasks have been in uninterruptible sleep (state D) without a break for 10 s or longer:
+//! the kernel waits on their behalf for a disk, a server or a lock that does not answer. They
+//! cannot be killed, and count in the load average. The kernel itself says so only after 120 s
+//! (`hung_task_timeout_secs`), and in many kernels not at all.
+//! Not this: ordinary I/O, which sleeps and wakes many times a second, as the count of context
+//! switches shows; tasks of a frozen cgroup; threads of the kernel that sleep this way when they
+//! are idle (a note).
+//! By hand: `ps -eo pid,stat,wchan:32,comm | awk '$2 ~ /^D/'`, `cat /proc/PID/stack` as root.
+//! Next: mend what they wait for: the disk (IO001, HW001), the file server, the process that
+//! holds the lock. Killing them does not help; when what they wait for answers, they go on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sexton_model::fact::Measure;
+use sexton_model::fact::process::{BlockedTask, BlockedTasks, TASKS_BLOCKED};
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
+use sexton_model::record::Event;
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::case::Case;
+use crate::evidence::kernel_wait;
+use crate::rule::{Findings, Rule, Threshold};
+use crate::words::figures::{count, time_ns};
+use crate::words::unit_name;
+
+const CODE: &str = "TASK001";
+
+pub(super) static RULE: Rule = Rule {
+    code: CODE,
+    title: "tasks hang in D state",
+    needs: &["processes"],
+    uses: &[],
+    is_essential: true,
+    is_cause: false,
+    thresholds: &[&LEAST, &GRAVE, &MANY],
+    source: include_str!("task001_hung_tasks.rs"),
+    judge,
+};
+
+static LEAST: Threshold = Threshold {
+    rule: CODE,
+    name: "least_seconds",
+    default: 10.0,
+    range: (5.0, 86_400.0),
+    unit: Measure::Seconds,
+    why: "a task that sleeps so long without one context switch does not do I/O: the slowest \
+          request of a disk, with its own retries, takes 1 to 3 s, and a SCSI command times out \
+          after 30 s. The kernel complains after 120 s",
+};
+
+static GRAVE: Threshold = Threshold {
+    rule: CODE,
+    name: "grave_seconds",
+    default: 60.0,
+    range: (5.0, 86_400.0),
+    unit: Measure::Seconds,
+    why: "from here on the finding is serious: twice the time that a disk gets to answer \
+          (30 s), after which the kernel resets it",
+};
+
+static MANY: Threshold = Threshold {
+    rule: CODE,
+    name: "many",
+    default: 10.0,
+    range: (1.0, 1e6),
+    unit: Measure::Count,
+    why: "so many tasks that wait for the same thing make the finding serious: all that comes \
+          near it hangs",
+};
+
+fn judge(case: &Case<'_>, out: &mut Findings) {
+    let sightings = case.events_by_subject(&TASKS_BLOCKED).into_iter();
+    // One wait may have several functions: what a task waits for is what people ask for.
+    let mut worst: BTreeMap<&Subject, Finding> = BTreeMap::new();
+    for (wait, told) in sightings {
+        let longest = told
+            .iter()
+            .max_by_key(|event| (event.says.longest_ns, event.says.n));
+        let Some(longest) = longest else { continue };
+        if longest.says.longest_ns as f64 / 1e9 >= case.limit(&LEAST) {
+            worst.insert(wait, finding(case, &told, longest));
+        }
+    }
+    worst.into_values().for_each(|finding| out.found(finding));
+}
+
+fn finding(
+    case: &Case<'_>,
+    told: &[Event<'_, BlockedTasks>],
+    longest: &Event<'_, BlockedTasks>,
+) -> Finding {
+    let says = longest.says;
+    let n = told
+        .iter()
+        .map(|event| event.says.n)
+        .max()
+        .unwrap_or(says.n);
+    let last = told.last().unwrap_or(longest);
+    let lasts = last.says.n > 0;
+    // What was last told of it goes on until it is taken back.
+    let until = if lasts { case.now() } else { last.at };
+    let from = Moment::from_ns(says.since_ns);
+    let length = until.since(from).max(Duration::from_nanos(says.longest_ns));
+    let length_ns = length.as_nanos() as f64;
+    let wait = &longest.subject.name;
+    let place = kernel_wait::place(wait, &says.stack);
+    let place = place.map_or(format!("in {wait}"), |place| format!("in {place} ({wait})"));
+    let is_of_kernel = says.n_of_kernel == says.n;
+    let is_grave = length.as_secs_f64() >= case.limit(&GRAVE) || n as f64 >= case.limit(&MANY);
+    let verb = match (n, lasts) {
+        (1, true) => "hangs",
+        (1, false) => "hung",
+        (_, true) => "hang",
+        (_, false) => "hung",
+    };
+    let what = match n {
+        1 => subject_of_one(says),
+        n => format!("{} tasks", count(n)),
+    };
+    Finding {
+        code: CODE,
+        subject: longest.subject.clone(),
+        severity: match (is_of_kernel, is_grave) {
+            (true, _) => Severity::Note,
+            (false, true) => Severity::Serious,
+            (false, false) => Severity::Warning,
+        },
+        confidence: Confidence::CERTAIN,
+        title: format!(
+            "{what} {verb} in D state {place} for {}{}",
+            time_ns(length_ns),
+            examples(says, n)
+        ),
+        figure: format!("{} in D state for {}", count(n), time_ns(length_ns)),
+        since: Some(from),
+        evidence: evidence(says, n, length_ns, longest.at),
+        remedies: remedies(says),
+        touched: touched(longest),
+        episodes: vec![Episode {
+            from,
+            to: until,
+            touched: touched(longest),
+        }],
+    }
+}
+
+fn called(task: &BlockedTask) -> String {
+    let comm = task.comm.as_deref().unwrap_or("task");
+    match place_of(task) {
+        Some(place) => format!("{comm} (pid {}) of {place}", task.tid),
+        None => format!("{comm} (pid {})", task.tid),
+    }
+}
+
+/// The container or service of a task.
+fn place_of(task: &BlockedTask) -> Option<String> {
+    match &task.container {
+        Some(id) => Some(format!("container {}", id.get(..12).unwrap_or(id))),
+        None => unit_of(task).filter(|unit| unit.ends_with(".service")),
+    }
+}
+
+fn unit_of(task: &BlockedTask) -> Option<String> {
+    let of_path = task.cgroup.as_deref().and_then(unit_name::of_path);
+    of_path.or_else(|| task.unit.clone())
+}
+
+fn subject_of_one(says: &BlockedTasks) -> String {
+    says.tasks.first().map_or("1 task".into(), called)
+}
+
+/// Some of several, by name.
+fn examples(says: &BlockedTasks, n: u64) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for task in &says.tasks {
+        let name = place_of(task).or_else(|| task.comm.clone());
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    names.truncate(3);
+    match (n, names.is_empty()) {
+        (1, _) | (_, true) => String::new(),
+        _ => format!(": {}", names.join(", ")),
+    }
+}
+
+fn evidence(says: &BlockedTasks, n: u64, length_ns: f64, at: Moment) -> Vec<Evidence> {
+    const SOURCE: &str = "processes: /proc/PID/status";
+    let text = format!(
+        "{} in uninterruptible sleep for {} without a context switch",
+        if n == 1 {
+            "1 task has been".into()
+        } else {
+            format!("{} tasks have been", count(n))
+        },
+        time_ns(length_ns)
+    );
+    let mut all = vec![
+        Evidence::speaks_for(SOURCE, text)
+            .value(length_ns / 1e9)
+            .at(at),
+    ];
+    all.push(match &says.stack[..] {
+        [] => Evidence::missing(
+            "processes: /proc/PID/stack",
+            "where in the kernel they wait cannot be read; only root may",
+        ),
+        stack => {
+            let inner: Vec<&str> = stack.iter().take(8).map(String::as_str).collect();
+            let text = format!("the first of them is in {}", inner.join(" < "));
+            Evidence::speaks_for("processes: /proc/PID/stack", text)
+        }
+    });
+    let named: Vec<String> = says.tasks.iter().map(called).collect();
+    all.push(Evidence::speaks_for("processes", named.join(", ")));
+    if says.n_of_kernel == says.n {
+        let text = "all of them are threads of the kernel; some drivers' threads sleep this way \
+                    when they are idle";
+        all.push(Evidence::against("processes", text));
+    }
+    all
+}
+
+fn remedies(says: &BlockedTasks) -> Vec<Remedy> {
+    let mut remedies = vec![Remedy::advice(
+        RemedyKind::Stop,
+        "Mend what they wait for; killing them has no effect before that",
+    )];
+    remedies.extend(says.tasks.first().map(|task| {
+        Remedy::command(
+            RemedyKind::Look,
+            "See where the first of them waits",
+            format!("sudo cat /proc/{}/stack", task.tid),
+        )
+    }));
+    remedies.push(Remedy::command(
+        RemedyKind::Look,
+        "List tasks in D state",
+        "ps -eo pid,stat,wchan:32,comm | awk '$2 ~ /^D/'",
+    ));
+    remedies
+}
+
+fn touched(event: &Event<'_, BlockedTasks>) -> Vec<Subject> {
+    let mut touched = vec![event.subject.clone()];
+    for task in &event.says.tasks {
+        let named = [
+            (SubjectKind::Process, Some(task.tid.to_string())),
+            (SubjectKind::Unit, unit_of(task)),
+            (SubjectKind::Container, task.container.clone()),
+        ];
+        for (kind, name) in named {
+            let subject = name.map(|name| Subject::new(kind, name));
+            touched.extend(subject.filter(|subject| !touched.contains(subject)));
+        }
+    }
+    touched
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::record::Sink;
+
+    use super::*;
+    use crate::testing::{Watch, at};
+
+    fn blocked(n: u64, seconds: u64, stack: &[&str]) -> BlockedTasks {
+        BlockedTasks {
+            n,
+            longest_ns: seconds * 1_000_000_000,
+            since_ns: 100_000_000_000,
+            stack: stack.iter().map(|&frame| frame.to_owned()).collect(),
+            tasks: (0..n.min(8) as u32)
+                .map(|i| BlockedTask {
+                    tid: 800 + i,
+                    comm: Some("rsync".into()),
+                    unit: Some("backup.service".into()),
+                    ..BlockedTask::default()
+                })
+                .collect(),
+            ..BlockedTasks::default()
+        }
+    }
+
+    fn judge(wait: &str, told: &[(u64, BlockedTasks)]) -> Vec<Finding> {
+        let mut watch = Watch::new(100, 20);
+        for (second, says) in told {
+            let mut out = Sink::new("processes", at(*second));
+            let subject = Subject::new(SubjectKind::Task, wait);
+            out.event(at(*second), &subject, &TASKS_BLOCKED, says.clone());
+            watch.add(out);
+        }
+        watch.judge(&RULE).findings
+    }
+
+    const NFS: [&str; 3] = ["rpc_wait_bit_killable", "nfs4_call_sync", "vfs_statx"];
+
+    #[test]
+    fn alike_tasks_are_one_finding_that_says_what_they_wait_for() {
+        let found = judge(
+            "rpc_wait_bit_killable",
+            &[(105, blocked(7, 5, &NFS)), (110, blocked(8, 10, &NFS))],
+        );
+        let [found] = &found[..] else {
+            panic!("one finding, not {found:#?}")
+        };
+        assert_eq!(
+            found.title,
+            "8 tasks hang in D state in NFS (rpc_wait_bit_killable) for 20 s: backup.service"
+        );
+        assert_eq!(found.severity, Severity::Warning);
+        assert!(found.touches(&Subject::new(SubjectKind::Unit, "backup.service")));
+    }
+
+    #[test]
+    fn one_task_is_named_and_many_are_serious() {
+        let one = judge("kernel_clone", &[(110, blocked(1, 10, &["kernel_clone"]))]);
+        assert!(
+            one[0]
+                .title
+                .starts_with("rsync (pid 800) of backup.service hangs in D state"),
+            "{}",
+            one[0].title
+        );
+        let many = judge("rpc_wait_bit_killable", &[(110, blocked(40, 10, &NFS))]);
+        assert_eq!(many[0].severity, Severity::Serious);
+    }
+
+    #[test]
+    fn what_goes_on_within_ten_seconds_is_ordinary() {
+        let told = [(105, blocked(3, 5, &NFS)), (108, BlockedTasks::default())];
+        assert!(judge("rpc_wait_bit_killable", &told).is_empty());
+    }
+
+    #[test]
+    fn idle_threads_of_the_kernel_are_a_note() {
+        let says = BlockedTasks {
+            n_of_kernel: 1,
+            ..blocked(1, 20, &["vendor_thread"])
+        };
+        assert_eq!(
+            judge("vendor_thread", &[(120, says)])[0].severity,
+            Severity::Note
+        );
+    }
+
+    #[test]
+    fn what_has_ended_is_told_as_past() {
+        let told = [(112, blocked(2, 12, &NFS)), (115, BlockedTasks::default())];
+        let found = judge("rpc_wait_bit_killable", &told);
+        assert!(
+            found[0].title.starts_with("2 tasks hung in D state"),
+            "{}",
+            found[0].title
+        );
+    }
+}

@@ -1,0 +1,95 @@
+use sexton_model::fact::stack::CPU_USE;
+
+use super::*;
+use crate::testing::story::{Story, subject, words};
+
+/// A node with two cores, and this many exits a second from 10 s on, of which a unit's children
+/// are this part.
+fn story(rate: u64, part: f64, seconds: u64) -> Story {
+    let mut story = Story::default()
+        .heard("exits", 9.0)
+        .core(0, (9.0, 40.0), (0.5, 0.3))
+        .core(1, (9.0, 40.0), (0.5, 0.3));
+    for i in 0..seconds {
+        let (own, all) = ((rate as f64 * part) as u64, rate);
+        let says = [
+            ("comm", "sh".to_owned()),
+            ("child_comm", "true".to_owned()),
+            ("cgroup", "/system.slice/storm.service".to_owned()),
+            ("unit", "storm.service".to_owned()),
+            ("n", own.to_string()),
+            ("n_short", own.to_string()),
+            ("n_all", all.to_string()),
+            ("interval_ns", "1000000000".to_owned()),
+        ];
+        let says: Vec<(&'static str, &str)> =
+            says.iter().map(|(key, value)| (*key, &**value)).collect();
+        let at = 10.0 + i as f64;
+        let parent = subject(SubjectKind::Process, "77");
+        story = story.event("exits", at, &parent, &PROCESS_MAKER, &says);
+    }
+    story
+}
+
+/// What its processes had of the cores.
+fn with_use(story: Story, cores: &str) -> Story {
+    let says = [
+        ("comm", "true"),
+        ("cgroup", "/system.slice/storm.service"),
+        ("n_processes", "900"),
+        ("cores", cores),
+        ("kernel_cores", cores),
+        ("interval_ns", "10000000000"),
+    ];
+    story.event(
+        "stacks",
+        20.0,
+        &subject(SubjectKind::Task, "true"),
+        &CPU_USE,
+        &says,
+    )
+}
+
+#[test]
+fn a_storm_is_put_down_to_its_unit_and_parent() {
+    let found = with_use(story(400, 0.95, 20), "1.7").found_by(&RULE);
+    assert_eq!(found.len(), 1);
+    let finding = &found[0];
+    assert_eq!(finding.id().as_str(), "TASK003:storm.service");
+    assert_eq!(finding.severity, Severity::Warning);
+    let said = words(finding);
+    assert!(
+        said.contains("storm.service (sh, pid 77) starts 380 processes a second"),
+        "{said}"
+    );
+    assert!(said.contains("they had 85 % of all cores"), "{said}");
+    assert!(finding.touches(&subject(SubjectKind::Process, "77")));
+}
+
+#[test]
+fn a_rate_that_costs_a_third_of_the_node_needs_no_other_proof() {
+    let found = story(900, 0.9, 20).found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Warning);
+}
+
+#[test]
+fn batches_of_short_jobs_are_no_storm() {
+    // Twenty jobs a second on each core.
+    assert!(
+        with_use(story(40, 1.0, 20), "1.9")
+            .found_by(&RULE)
+            .is_empty()
+    );
+    // Many makers, none of which has most.
+    assert!(story(400, 0.3, 20).found_by(&RULE).is_empty());
+    // A few seconds, as a package that is installed takes.
+    assert!(story(900, 1.0, 5).found_by(&RULE).is_empty());
+}
+
+#[test]
+fn one_script_on_one_core_is_a_note() {
+    let found = with_use(story(400, 1.0, 20), "0.9").found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Note);
+    let told = Story::default().heard("cores", 1.0).told_by(&RULE);
+    assert_eq!(told.not_judged.len(), 1);
+}

@@ -1,0 +1,259 @@
+//! The answer in one screen: state, headline, causal chain, what to type, what else was found
+//! and what sexton could not see. Evidence and everything else is in the full text.
+//!
+//! Lines are cut to the width, apart from the headline, which is wrapped, and from commands,
+//! which are there to be copied.
+
+use std::io::{self, Write};
+
+use sexton_model::diagnosis::{Diagnosis, State};
+use sexton_model::finding::{Confidence, Finding, FindingId, RemedyKind};
+use sexton_model::gap::Why;
+
+use super::drawing::{link, subject_words};
+use super::remedies::{in_order, now, state_words};
+use super::{Judged, words};
+use crate::paint::{Canvas, Look};
+use crate::text::{count, cut, shorten, wrap};
+
+/// Lines of a screen, less the one for the next prompt.
+const HEIGHT: usize = 23;
+
+/// Columns of a code and the blanks around it.
+const CODE: usize = 11;
+
+/// Links of the chain that are always shown: the root, the last, and what is before it.
+const LEAST_LINKS: usize = 4;
+
+/// Writes the answer in one screen.
+pub fn screen(out: &mut dyn Write, judged: &Judged, canvas: Canvas) -> io::Result<()> {
+    let screen = Screen { judged, canvas };
+    let head = screen.head();
+    let (commands, n_rows) = screen.commands();
+    let mut foot = screen.foot();
+    let fixed = head.len() + n_rows + foot.len();
+    let room = HEIGHT.saturating_sub(fixed);
+    let chain = screen.chain(room);
+    let (others, in_short) = screen.others(room.saturating_sub(chain.len()));
+    foot.splice(1..1, in_short);
+    for line in [head, chain, commands, others, foot].concat() {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+struct Screen<'a> {
+    judged: &'a Judged,
+    canvas: Canvas,
+}
+
+impl Screen<'_> {
+    fn diagnosis(&self) -> &Diagnosis {
+        &self.judged.diagnosis
+    }
+
+    fn heading(&self, text: &str) -> [String; 2] {
+        [String::new(), self.canvas.paint.on(Look::Heading, text)]
+    }
+
+    /// State, headline, node and window.
+    fn head(&self) -> Vec<String> {
+        let diagnosis = self.diagnosis();
+        let paint = self.canvas.paint;
+        let sure = diagnosis.confidence.map_or_else(String::new, |confidence| {
+            format!(" ({})", confidence.word())
+        });
+        let state = paint.on(diagnosis.state.into(), state_words(diagnosis.state));
+        let mut lines = vec![format!("{state}{sure}")];
+        let headline = wrap(&diagnosis.headline, self.canvas.width);
+        lines.extend(headline.iter().map(|line| paint.on(Look::Heading, line)));
+        let about = cut(&words::about(self.judged), self.canvas.width);
+        lines.push(paint.on(Look::Quiet, &about));
+        lines
+    }
+
+    /// One line for each link of the gravest chain; of a long one the middle is left out.
+    fn chain(&self, room: usize) -> Vec<String> {
+        let Some(chain) = self.diagnosis().chains.first() else {
+            return Vec::new();
+        };
+        let heading = match chain.len() {
+            1 => "Finding",
+            _ => "Causal chain",
+        };
+        let mut lines = self.heading(heading).to_vec();
+        let most = room.saturating_sub(lines.len()).max(LEAST_LINKS);
+        let left_out = match chain.len() > most {
+            true => 1..(chain.len() + 2 - most),
+            false => 0..0,
+        };
+        for (i, id) in chain.iter().enumerate() {
+            if i == left_out.start && !left_out.is_empty() {
+                let text = format!("→ … {} (--full)", count(left_out.len() as u64, "more link"));
+                lines.push(self.canvas.paint.on(Look::Quiet, &text));
+            }
+            if !left_out.contains(&i) {
+                let cause = i.checked_sub(1).and_then(|before| chain.get(before));
+                lines.extend(self.link(cause, id));
+            }
+        }
+        lines
+    }
+
+    fn link(&self, cause: Option<&FindingId>, id: &FindingId) -> Option<String> {
+        let finding = self.diagnosis().finding(id)?;
+        let joined = cause.and_then(|cause| link(self.diagnosis(), cause, id));
+        let doubt = joined.map_or(finding.confidence, |link| {
+            link.confidence.at_most(finding.confidence)
+        });
+        let mark = if cause.is_some() { "→ " } else { "  " };
+        Some(self.row(mark, finding, doubt))
+    }
+
+    /// A finding in one line: code, subject, decisive figure.
+    fn row(&self, mark: &str, finding: &Finding, sure: Confidence) -> String {
+        let doubt = match sure.word() {
+            "certain" => String::new(),
+            word => format!(" ({word})"),
+        };
+        let paint = self.canvas.paint;
+        let room = self.canvas.width.saturating_sub(CODE);
+        let figure = format!("{}{doubt}", finding.figure);
+        let figure = cut(&figure, room.saturating_sub(14).max(room / 2));
+        let subject = subject_words(finding);
+        let subject = shorten(&subject, room.saturating_sub(figure.chars().count() + 2));
+        let gap = room - (subject.chars().count() + figure.chars().count()).min(room);
+        let code = paint.on(finding.severity.into(), &format!("{:<8}", finding.code));
+        let figure = paint.on(Look::Heading, &figure);
+        format!("{mark}{code} {subject}{}{figure}", " ".repeat(gap))
+    }
+
+    /// At most three commands, each with what it is for, and the rows that they take: a long
+    /// command is not cut.
+    fn commands(&self) -> (Vec<String>, usize) {
+        let rows: Vec<(&str, String)> = match self.diagnosis().state {
+            State::Healthy => Vec::new(),
+            State::Blind => self.to_see(),
+            State::CauseFound | State::SymptomsOnly => now(self.diagnosis())
+                .into_iter()
+                .map(|(kind, command)| (label(kind), command.to_owned()))
+                .collect(),
+        };
+        if rows.is_empty() {
+            return (Vec::new(), 0);
+        }
+        let mut lines = self.heading("Type now").to_vec();
+        let mut n_rows = lines.len();
+        let width = rows.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+        for (label, command) in rows {
+            let n_columns = 4 + width + command.chars().count();
+            n_rows += n_columns.div_ceil(self.canvas.width.max(1));
+            let command = self.canvas.paint.on(Look::Command, &command);
+            lines.push(format!("  {label:<width$}  {command}"));
+        }
+        (lines, n_rows)
+    }
+
+    /// What lets sexton see enough.
+    fn to_see(&self) -> Vec<(&'static str, String)> {
+        let mut rows = Vec::new();
+        if self.needs_root() {
+            rows.push(("See it all", "sudo sexton diagnose".to_owned()));
+        }
+        rows.push(("See why", "sexton doctor".to_owned()));
+        rows
+    }
+
+    fn needs_root(&self) -> bool {
+        let mut gaps = self.diagnosis().gaps.iter();
+        gaps.any(|gap| gap.why == Why::Denied)
+    }
+
+    /// Findings that are not in the gravest chain, one line each, as many as there is room for;
+    /// or, where there is none, all of them in one line.
+    fn others(&self, room: usize) -> (Vec<String>, Option<String>) {
+        let chain = self.diagnosis().chains.first();
+        let is_shown =
+            |finding: &&Finding| chain.is_some_and(|chain| chain.contains(&finding.id()));
+        let mut others = in_order(self.diagnosis());
+        others.retain(|finding| !is_shown(finding));
+        others.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        if others.is_empty() {
+            return (Vec::new(), None);
+        }
+        let room = room.saturating_sub(2);
+        if room < others.len().min(2) {
+            let mut codes: Vec<&str> = others.iter().map(|finding| finding.code).collect();
+            codes.dedup();
+            let n = count(others.len() as u64, "other finding");
+            let text = format!("Also found: {n} ({})", codes.join(", "));
+            return (Vec::new(), Some(cut(&text, self.canvas.width)));
+        }
+        let mut lines = self.heading("Also found").to_vec();
+        let n_shown = if others.len() > room {
+            room - 1
+        } else {
+            others.len()
+        };
+        for finding in &others[..n_shown] {
+            lines.push(self.row("  ", finding, finding.confidence));
+        }
+        if let Some(n) = others.len().checked_sub(n_shown).filter(|n| *n > 0) {
+            let text = format!("  … {} (--full)", count(n as u64, "more finding"));
+            lines.push(self.canvas.paint.on(Look::Quiet, &text));
+        }
+        (lines, None)
+    }
+
+    /// What could not be seen, in one line, and where the rest is.
+    fn foot(&self) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        lines.extend(self.blind_spots());
+        let more = match self.diagnosis().findings.is_empty() {
+            true => "--full lists what was ruled out, and each blind spot.",
+            false => "--full shows the evidence, the forecast and each blind spot.",
+        };
+        let more = cut(more, self.canvas.width);
+        lines.push(self.canvas.paint.on(Look::Quiet, &more));
+        lines
+    }
+
+    fn blind_spots(&self) -> Option<String> {
+        let diagnosis = self.diagnosis();
+        let mut parts = Vec::new();
+        if self.needs_root() {
+            parts.push("not run as root".to_owned());
+        }
+        if !diagnosis.not_judged.is_empty() {
+            let n = count(diagnosis.not_judged.len() as u64, "rule");
+            parts.push(format!("{n} not assessed"));
+        }
+        if !diagnosis.gaps.is_empty() {
+            parts.push(count(diagnosis.gaps.len() as u64, "gap"));
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        let mut text = format!("Blind spots: {}", parts.join(", "));
+        // As many codes as the line holds.
+        let codes: Vec<&str> = diagnosis.not_judged.iter().map(|rule| rule.code).collect();
+        let room = self.canvas.width.saturating_sub(text.chars().count() + 3);
+        let n_fit = (0..=codes.len())
+            .rev()
+            .find(|n| codes[..*n].join(", ").len() + 3 * usize::from(*n < codes.len()) <= room);
+        if let Some(n @ 1..) = n_fit {
+            let rest = if n < codes.len() { ", …" } else { "" };
+            text.push_str(&format!(" ({}{rest})", codes[..n].join(", ")));
+        }
+        Some(cut(&text, self.canvas.width))
+    }
+}
+
+fn label(kind: RemedyKind) -> &'static str {
+    match kind {
+        RemedyKind::Stop => "Stop it now",
+        RemedyKind::CleanUp => "Clean up",
+        RemedyKind::Prevent => "Prevent it",
+        RemedyKind::Look => "Investigate",
+    }
+}

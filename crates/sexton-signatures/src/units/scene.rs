@@ -1,0 +1,80 @@
+//! A scene: an image in a few words, on which a file of signatures proves itself.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Signatures;
+use super::sign::Observed;
+use sexton_model::glob;
+
+/// What is so on it; nothing else is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scene {
+    /// Units that are enabled.
+    pub enabled: Vec<String>,
+    /// Packages that are installed.
+    pub packages: Vec<String>,
+    /// Files that are there.
+    pub paths: Vec<String>,
+    /// Files and what they hold.
+    pub texts: BTreeMap<String, String>,
+    /// Units and what they give their programs, `KEY=value`.
+    pub environment: BTreeMap<String, Vec<String>>,
+    /// Sorts of filesystems that units mount.
+    pub mounts: Vec<String>,
+    /// The shape of the deployment; none is an unknown one.
+    pub shape: Option<String>,
+    #[serde(skip)]
+    family: Vec<String>,
+}
+
+impl Scene {
+    /// The same, with the shapes that its shape builds on.
+    #[must_use]
+    pub fn with_family(&self, signatures: &Signatures) -> Self {
+        let mut scene = self.clone();
+        scene.family = self
+            .shape
+            .as_deref()
+            .map_or_else(Vec::new, |shape| signatures.family(shape));
+        scene
+    }
+}
+
+impl Observed for Scene {
+    fn is_enabled(&self, pattern: &str) -> bool {
+        self.enabled.iter().any(|unit| glob::matches(pattern, unit))
+    }
+
+    fn has_package(&self, pattern: &str) -> bool {
+        self.packages
+            .iter()
+            .any(|package| glob::matches(pattern, package))
+    }
+
+    fn has_path(&self, path: &str) -> bool {
+        let mut known = self.paths.iter().chain(self.texts.keys());
+        known.any(|known| glob::matches(path, known))
+    }
+
+    fn text(&self, path: &str) -> Option<String> {
+        self.texts.get(path).cloned()
+    }
+
+    fn unit_words(&self, unit: &str, _section: &str, _key: &str) -> Vec<String> {
+        self.environment.get(unit).cloned().unwrap_or_default()
+    }
+
+    fn unit_mounts(&self) -> Vec<(String, String)> {
+        self.mounts
+            .iter()
+            .map(|sort| (sort.clone(), String::new()))
+            .collect()
+    }
+
+    fn is_shape(&self, name: &str) -> bool {
+        self.family.iter().any(|known| known == name)
+    }
+}

@@ -1,0 +1,187 @@
+//! `sexton agent`: the daemon. Wires configuration, signals, systemd, socket and page to the
+//! agent itself, which is in `sexton-agent`.
+
+pub mod config;
+mod page;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use sexton_agent::{Agent, Budget, Level, Log, Member, Notify, Settings, Shared, serve_status};
+use sexton_host::Host;
+use sexton_sensors::{SENSORS, stacks};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register;
+
+use crate::cli::agent::{AgentArgs, AgentCommand};
+use crate::exit::Exit;
+use crate::policy;
+use config::Config;
+
+/// How long one step of the agent takes: what comes meanwhile is kept together.
+const BEAT: Duration = Duration::from_millis(500);
+
+/// How often systemd is told what the agent does.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
+/// Runs until a signal comes, or checks a configuration.
+pub fn run(args: &AgentArgs) -> Result<Exit> {
+    match &args.command {
+        Some(AgentCommand::CheckConfig { file }) => {
+            settings(&Config::read(Some(file))?)?;
+            eprintln!("{} is right", file.display());
+            Ok(Exit::NothingFound)
+        }
+        None => run_agent(args.config.as_deref()),
+    }
+}
+
+fn run_agent(file: Option<&Path>) -> Result<Exit> {
+    sexton_host::own::keep_memory_small();
+    let config = Config::read(file)?;
+    let settings = settings(&config)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let reload = Arc::new(AtomicBool::new(false));
+    for (signal, flag) in [(SIGTERM, &stop), (SIGINT, &stop), (SIGHUP, &reload)] {
+        register(signal, Arc::clone(flag)).context("cannot listen for signals")?;
+    }
+    stacks::set_rate(config.hz);
+    let shared = Shared::default();
+    let host = Arc::new(Host::live()?);
+    let mut agent = Agent::start(&host, settings, shared.clone(), log())?;
+    if let Some(socket) = &config.socket {
+        serve_status(socket, &shared)
+            .with_context(|| format!("cannot listen on {}", socket.display()))?;
+    }
+    let page = page::Page::start(&config, agent.bundle(), &shared)?;
+    let mut log = log();
+    let notify = Notify::from_environment();
+    notify.say("READY=1\nSTATUS=recording; not judged yet");
+    log(
+        Level::Info,
+        &format!("agent started, ring {}", config.ring.display()),
+    );
+    let mut heart = Heart::new(notify);
+    while !stop.load(Ordering::Relaxed) {
+        agent.step(BEAT);
+        heart.beat(&shared);
+        page.rest();
+        if reload.swap(false, Ordering::Relaxed) {
+            heart.notify.say("RELOADING=1");
+            reload_config(&mut agent, file, &config, &mut log);
+            heart.notify.say("READY=1");
+        }
+    }
+    heart.notify.say("STOPPING=1");
+    log(Level::Info, "agent stops: sealing what is open");
+    page.stop();
+    agent.finish()?;
+    if let Some(socket) = &config.socket {
+        let _ = std::fs::remove_file(socket);
+    }
+    Ok(Exit::NothingFound)
+}
+
+/// A file that is wrong changes nothing.
+fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut Log) {
+    let read = Config::read(file).and_then(|config| Ok((settings(&config)?, config)));
+    match read {
+        Ok((settings, config)) => {
+            let mut waiting = agent.reload(settings);
+            let is_elsewhere = (&config.http, &config.socket, &config.token_file)
+                != (&old.http, &old.socket, &old.token_file);
+            if is_elsewhere {
+                waiting.push("listen".into());
+            }
+            let text = match waiting.is_empty() {
+                true => "configuration reloaded".to_owned(),
+                false => format!(
+                    "configuration reloaded; restart the agent for changes of {}",
+                    waiting.join(", ")
+                ),
+            };
+            log(Level::Info, &text);
+        }
+        Err(error) => {
+            let text = format!("configuration not reloaded, the old one holds: {error:#}");
+            log(Level::Error, &text);
+        }
+    }
+}
+
+fn settings(config: &Config) -> Result<Settings> {
+    let members = SENSORS
+        .iter()
+        .filter(|spec| !config.off.iter().any(|off| off == spec.name));
+    let mut members: Vec<Member> = members.map(|spec| Member::new(spec)).collect();
+    for (name, every) in &config.every {
+        let member = members.iter_mut().find(|member| member.spec.name == name);
+        member.into_iter().for_each(|member| member.every = *every);
+    }
+    Ok(Settings {
+        ring: config.ring.clone(),
+        max_bytes: config.max_size,
+        max_age: config.max_age,
+        max_incidents: usize::try_from(config.incidents_max).unwrap_or(usize::MAX),
+        max_incident_bytes: config.incidents_size,
+        members,
+        budget: Budget {
+            cpu_ratio: config.cpu_percent / 100.0,
+            memory_bytes: config.memory,
+        },
+        policy: policy::read(config.policy.as_deref())?.rules,
+        version: env!("SEXTON_VERSION"),
+    })
+}
+
+/// Lines go to standard error; the journal reads their level from the number before them.
+fn log() -> Log {
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    Box::new(move |level, text| {
+        let (number, word) = match level {
+            Level::Error => (3, "error"),
+            Level::Warning => (4, "warning"),
+            Level::Info => (6, "info"),
+        };
+        match is_journal {
+            true => eprintln!("<{number}>{text}"),
+            false => eprintln!("{word}: {text}"),
+        }
+    })
+}
+
+/// Tells systemd that the agent is alive, and what it does.
+struct Heart {
+    notify: Notify,
+    beat: Instant,
+    told: Instant,
+}
+
+impl Heart {
+    fn new(notify: Notify) -> Self {
+        Self {
+            notify,
+            beat: Instant::now(),
+            told: Instant::now(),
+        }
+    }
+
+    fn beat(&mut self, shared: &Shared) {
+        let watchdog = self.notify.watchdog();
+        if watchdog.is_some_and(|every| self.beat.elapsed() >= every / 2) {
+            self.notify.say("WATCHDOG=1");
+            self.beat = Instant::now();
+        }
+        if self.told.elapsed() >= TELL_EVERY {
+            self.told = Instant::now();
+            let status = shared.get();
+            let state = status.state.as_deref().unwrap_or("not judged yet");
+            let n = status.findings.len();
+            self.notify
+                .say(&format!("STATUS={state}; {n} findings open"));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is right is taken; what is wrong is named by line and key.
+
+use super::*;
+
+fn wrong(text: &str) -> (usize, String) {
+    let wrong = Config::parse(text).expect_err("it is wrong");
+    (wrong.line, wrong.text)
+}
+
+#[test]
+fn without_a_word_the_defaults_hold() {
+    assert_eq!(Config::parse(""), Ok(Config::default()));
+}
+
+#[test]
+fn every_key_is_taken() {
+    let config = Config::parse(
+        r#"
+[ring]
+path = "/srv/ring"
+max_size = "500MiB"
+max_age = "12h"
+incidents_max = 3
+incidents_size = "100MiB"
+[listen]
+socket = "/tmp/a.sock"
+http = "0.0.0.0:9"
+token_file = "/etc/sexton/token"
+[sensors]
+off = ["stacks"]
+hz = 49
+every = { cores = "1s" }
+[budget]
+cpu_percent = 2.5
+memory = "64MiB"
+[judge]
+policy = "/etc/sexton/policy.toml"
+"#,
+    );
+    let expected = Config {
+        ring: "/srv/ring".into(),
+        max_size: 500 << 20,
+        max_age: Duration::from_secs(12 * 3600),
+        incidents_max: 3,
+        incidents_size: 100 << 20,
+        socket: Some("/tmp/a.sock".into()),
+        http: Some(SocketAddr::from(([0, 0, 0, 0], 9))),
+        token_file: Some("/etc/sexton/token".into()),
+        off: vec!["stacks".into()],
+        hz: 49,
+        every: vec![("cores".into(), Duration::from_secs(1))],
+        cpu_percent: 2.5,
+        memory: 64 << 20,
+        policy: Some("/etc/sexton/policy.toml".into()),
+    };
+    assert_eq!(config, Ok(expected));
+}
+
+#[test]
+fn nothing_is_served_where_the_address_is_empty() {
+    let config = Config::parse("[listen]\nhttp = \"\"\nsocket = \"\"\n").expect("it is right");
+    assert_eq!((config.http, config.socket), (None, None));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    for (text, line, named) in [
+        ("[ring]\n\npaht = \"/a\"\n", 3, "paht"),
+        ("[rong]\n", 1, "rong"),
+        ("[ring]\nmax_size = \"1KiB\"\n", 2, "max_size"),
+        ("[ring]\nmax_size = true\n", 2, "500MiB"),
+        ("[ring]\nmax_age = \"week\"\n", 2, "max_age"),
+        ("[budget]\ncpu_percent = 0\n", 2, "cpu_percent"),
+        ("[budget]\ncpu_percent = \"much\"\n", 2, "number"),
+        ("[sensors]\noff = [\"eyes\"]\n", 2, "eyes"),
+        ("[sensors]\nevery = { cores = \"1ms\" }\n", 2, "cores"),
+        ("[sensors]\nhz = 0\n", 2, "hz"),
+        ("[listen]\nhttp = \"here\"\n", 2, "here"),
+        ("[listen]\nhttp = \"0.0.0.0:8642\"\n", 2, "token_file"),
+        ("[listen]\ntls_cert = \"/a\"\n", 2, "not supported yet"),
+        ("[remedy]\napply = true\n", 1, "not supported yet"),
+        ("[judge]\nsignatures = \"/a\"\n", 2, "not supported yet"),
+        ("ring = 3\n", 1, "table"),
+        ("[ring\n", 1, ""),
+    ] {
+        let (at, said) = wrong(text);
+        assert!(said.contains(named), "{text:?}: {said}");
+        assert_eq!(at, line, "{text:?}: {said}");
+    }
+}

@@ -1,0 +1,126 @@
+//! What the agent serves over HTTP: page and interface of the ring, `/metrics`, `/healthz` and
+//! `/readyz`.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use sexton_agent::{Shared, Status, metrics};
+use sexton_host::clock;
+use sexton_web::{Options, Plain, Rester, Server, Stopper};
+
+use super::config::Config;
+use crate::commands::{history, serve};
+use crate::policy;
+
+/// The ring is closed after this time without a question: its index takes memory.
+const IDLE: Duration = Duration::from_secs(120);
+
+/// The largest file that may be dropped on the page.
+const MAX_UPLOAD: u64 = 64 << 20;
+
+/// A judgement that is older than this is no sign of health: three steps.
+const FRESH_NS: u64 = 90_000_000_000;
+
+/// The server, if there is one.
+pub struct Page(Option<(Stopper, Rester)>);
+
+impl Page {
+    /// Listens where the configuration says, and answers on threads of its own.
+    pub fn start(config: &Config, bundle: &Path, shared: &Shared) -> Result<Self> {
+        let Some(listen) = config.http else {
+            return Ok(Self(None));
+        };
+        let policy = policy::read(config.policy.as_deref())?.rules;
+        let status = shared.clone();
+        let options = Options {
+            listen,
+            token: token(config)?,
+            max_upload_bytes: MAX_UPLOAD,
+            version: env!("SEXTON_VERSION"),
+            judge: Box::new(move |bundle| {
+                history::judge_end(bundle, &policy).map_err(|error| format!("{error:#}"))
+            }),
+            import: Box::new(serve::import),
+            is_lazy: true,
+            more: Some(Box::new(move |path| more(path, &status))),
+        };
+        let server = Server::start(options, bundle, "this node")?;
+        let address = server.address().to_string();
+        shared.change(|status| status.http = Some(address));
+        let (stopper, rester) = (server.stopper(), server.rester());
+        thread::Builder::new()
+            .name("listens".into())
+            .spawn(move || server.run())
+            .context("cannot start a thread that listens")?;
+        Ok(Self(Some((stopper, rester))))
+    }
+
+    /// Closes the ring while it is not used.
+    pub fn rest(&self) {
+        if let Some((_, rester)) = &self.0 {
+            rester.rest(IDLE);
+        }
+    }
+
+    /// Takes no further connection.
+    pub fn stop(&self) {
+        if let Some((stopper, _)) = &self.0 {
+            stopper.stop();
+        }
+    }
+}
+
+fn token(config: &Config) -> Result<Option<String>> {
+    let Some(file) = &config.token_file else {
+        return Ok(None);
+    };
+    let token = fs::read_to_string(file);
+    let token = token.with_context(|| format!("cannot read {}", file.display()))?;
+    let token = token.trim();
+    if !sexton_web::is_good_token(token) {
+        bail!(
+            "{}: a token has 8 to 256 letters, digits or any of -._~",
+            file.display()
+        );
+    }
+    Ok(Some(token.to_owned()))
+}
+
+fn more(path: &str, shared: &Shared) -> Option<Plain> {
+    let plain = |status: u16, text: String| Plain {
+        status,
+        kind: "text/plain; charset=utf-8",
+        text,
+    };
+    match path {
+        "/metrics" => Some(Plain {
+            status: 200,
+            kind: "text/plain; version=0.0.4; charset=utf-8",
+            text: metrics(&shared.get()),
+        }),
+        "/healthz" => {
+            let status = shared.get();
+            Some(match trouble(&status, clock::wall_ns()) {
+                None => plain(200, "ok\n".into()),
+                Some(why) => plain(503, format!("{why}\n")),
+            })
+        }
+        "/readyz" => Some(match shared.get().state {
+            Some(_) => plain(200, "ok\n".into()),
+            None => plain(503, "not judged yet\n".into()),
+        }),
+        _ => None,
+    }
+}
+
+/// What keeps the agent from its job.
+fn trouble(status: &Status, now_ns: u64) -> Option<String> {
+    if let Some(why) = &status.disk_trouble {
+        return Some(format!("cannot record: {why}"));
+    }
+    let since = status.judged_wall_ns.unwrap_or(status.started_wall_ns);
+    (now_ns.saturating_sub(since) > FRESH_NS).then(|| "the node is not judged any more".into())
+}
