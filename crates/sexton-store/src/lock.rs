@@ -8,10 +8,14 @@ use crate::error::StoreError;
 
 pub(crate) const FILE: &str = "lock";
 
+/// Stands behind the pid of a writer from its start until it has finished.
+const RECORDING: &str = "recording";
+
 /// Held for as long as the file is open, so that a killed writer holds nothing.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
+    was_left: bool,
 }
 
 impl Lock {
@@ -24,24 +28,39 @@ impl Lock {
             .write(true)
             .open(&path)
             .map_err(StoreError::io("open", &path))?;
-        match file.try_lock() {
+        let locked = file.try_lock();
+        let mut said = String::new();
+        let _ = (&file).take(64).read_to_string(&mut said);
+        let mut words = said.split_whitespace();
+        let pid = words.next().and_then(|pid| pid.parse().ok());
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                let read = file.read_to_string(&mut pid);
-                return Err(StoreError::Locked {
-                    dir: dir.to_owned(),
-                    pid: read.ok().and_then(|_| pid.trim().parse().ok()),
-                });
+                let dir = dir.to_owned();
+                return Err(StoreError::Locked { dir, pid });
             }
             Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", &path)(error)),
         }
-        // The pid only helps people; a full disk must not stop the writer here.
+        // A full disk must not stop the writer here.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        Ok(Self { file })
+            .and_then(|()| writeln!(file, "{} {RECORDING}", std::process::id()));
+        Ok(Self {
+            file,
+            was_left: words.next() == Some(RECORDING),
+        })
+    }
+
+    /// Whether the writer before this one never finished. Its log cannot tell: a writer that
+    /// is killed right after it sealed one has none. (Earlier versions left no word here.)
+    pub(crate) fn was_left(&self) -> bool {
+        self.was_left
+    }
+
+    /// Says that this writer has written all it had.
+    pub(crate) fn finish(&self) {
+        let _ = self.file.set_len(0);
     }
 }
 

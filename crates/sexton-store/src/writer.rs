@@ -74,7 +74,7 @@ pub struct BundleWriter {
     syncing: Syncing,
     sealing: Sealing,
     /// After `sealing`, which must have ended before another writer may begin.
-    _lock: Lock,
+    lock: Lock,
 }
 
 #[derive(Debug)]
@@ -223,6 +223,7 @@ impl BundleWriter {
         }
         self.remove_log()?;
         self.syncing.finish()?;
+        self.lock.finish();
         let segments = self.ledger.lock().segments.len();
         Ok(Summary {
             records: self.n_kept,

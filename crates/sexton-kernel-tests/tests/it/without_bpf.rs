@@ -310,7 +310,7 @@ fn exits_come_by_taskstats() {
 #[test]
 #[ignore = "needs root: run cargo xtask test kernel"]
 fn a_starved_poller_and_who_starves_it_are_named() {
-    const HOLD: Duration = Duration::from_millis(1_709);
+    const HOLD: Duration = Duration::from_millis(853);
     require(Need::Root);
     let _pinned = Pinned::to(0).expect("two cores");
     let network = Network::new("by-proc", CORE).expect("a network of our own");
@@ -345,9 +345,9 @@ fn a_starved_poller_and_who_starves_it_are_named() {
             panic!("{served:?}");
         };
         assert_eq!(served.says.holder_comm.as_deref(), Some("core_hog"));
-        // It is seen up to a poll after it began.
+        // It is first seen up to one poll (250 ms) after it began.
         let ratio = served.says.waited_ns.expect("told") as f64 / HOLD.as_nanos() as f64;
-        assert!((0.75..1.2).contains(&ratio), "{served:?}");
+        assert!((0.65..1.2).contains(&ratio), "{served:?}");
     });
 }
 

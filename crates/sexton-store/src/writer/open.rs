@@ -76,7 +76,7 @@ impl BundleWriter {
             last_fsync: None,
             syncing: Syncing::new(),
             sealing,
-            _lock: lock,
+            lock,
         };
         writer.recover(now)?;
         writer.speak_of_torn_stacks(now, torn_bytes)?;
@@ -102,7 +102,7 @@ impl BundleWriter {
             None => 0,
         };
         if let Some(last_ns) = last_ns {
-            let killed = was_there || closed.was_there;
+            let killed = was_there || closed.was_there || self.lock.was_left();
             let last = Moment::from_ns(last_ns);
             self.push(&pause(last, now, killed, n_torn + closed.n_torn))?;
             self.flush()?;

@@ -114,6 +114,22 @@ fn a_bundle_is_continued_and_the_pause_is_a_gap() {
     );
 }
 
+/// Right after sealing there is no log that could tell of it.
+#[test]
+fn a_kill_right_after_sealing_is_marked_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = create(dir.path(), limits(1 << 20), 0).unwrap();
+    writer.append(&busy(1, 10)).unwrap();
+    writer.seal_now(at(20_000)).unwrap();
+    drop(writer);
+    assert!(!dir.path().join("records/current.wal").exists());
+    let writer = create(dir.path(), limits(1 << 20), 50_000).unwrap();
+    writer.finish(at(60_000)).unwrap();
+    let records = Bundle::open(dir.path()).unwrap().load(None, None);
+    let (_, _, gap) = records.gaps().next().unwrap();
+    assert!(gap.text.starts_with("the recorder was killed"), "{gap:?}");
+}
+
 #[test]
 fn a_second_writer_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
