@@ -1,13 +1,13 @@
 //! Keeps what a pool says in a bundle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sexton_host::{Host, HostError, clock, machine, own};
 use sexton_model::fact::sexton::{SEXTON_SENSORS, SensorList};
-use sexton_model::gap::Gap;
+use sexton_model::gap::{Gap, Why};
 use sexton_model::record::{Body, Record, Sink};
 use sexton_model::stack::StackBatch;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -50,8 +50,12 @@ pub struct Progress {
     pub n_samples: u64,
     /// Size of the bundle.
     pub bytes: u64,
+    /// Sensors that have said anything.
+    pub heard: BTreeSet<String>,
     /// Sensors that see nothing now, and why.
     pub blind: BTreeMap<String, String>,
+    /// Sensors that want a privilege which this process lacks, to see anything or to see more.
+    pub denied: BTreeSet<String>,
 }
 
 /// A recording under way.
@@ -167,9 +171,15 @@ fn keep_stacks(
 impl Progress {
     /// A sensor that says a gap about itself is blind until it says something else.
     pub(crate) fn note(&mut self, record: &Record) {
+        if !self.heard.contains(record.sensor.as_ref()) {
+            self.heard.insert(record.sensor.to_string());
+        }
         match &record.body {
-            Body::Gap(Gap { text, .. }) if record.subject.kind == SubjectKind::Sensor => {
+            Body::Gap(Gap { text, why, .. }) if record.subject.kind == SubjectKind::Sensor => {
                 self.blind.insert(record.sensor.to_string(), text.clone());
+                if *why == Why::Denied {
+                    self.denied.insert(record.sensor.to_string());
+                }
             }
             Body::Sample { .. } | Body::Event { .. } if !self.blind.is_empty() => {
                 self.blind.remove(record.sensor.as_ref());

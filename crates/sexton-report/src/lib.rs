@@ -13,6 +13,7 @@ pub mod junit;
 pub mod record;
 pub mod sarif;
 pub mod text;
+pub mod watching;
 pub mod zombies;
 
 mod gaps;

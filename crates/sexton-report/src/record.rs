@@ -64,22 +64,6 @@ pub fn progress_line(view: &ProgressView) -> String {
     )
 }
 
-/// One line for a terminal while a node is watched to be judged, without an end.
-pub fn watching_line(view: &ProgressView) -> String {
-    let of = view.time.map_or_else(String::new, |time| {
-        format!(" of {}", duration(time.as_secs()))
-    });
-    let blind = match view.n_blind {
-        0 => String::new(),
-        n => format!(", {n} sensors blind"),
-    };
-    format!(
-        "watching {}{of}: {} records{blind}; Ctrl-C judges what there is",
-        duration(view.elapsed.as_secs()),
-        number(view.n_records)
-    )
-}
-
 /// What was kept, what was blind, and what to do with it.
 pub fn summary(out: &mut dyn Write, folder: &Path, view: &SummaryView<'_>) -> io::Result<()> {
     let samples = match view.n_samples {

@@ -3,8 +3,10 @@
 //! A live run is judged from its bundle and from nothing else, so that the bundle alone
 //! gives the same answer anywhere.
 
+mod progress;
+
 use std::fs;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,16 +18,16 @@ use sexton_analysis::Policy;
 use sexton_host::Host;
 use sexton_model::diagnosis::State;
 use sexton_report::diagnosis::{self as report, Judged};
-use sexton_report::record::{ProgressView, watching_line};
 use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec};
 use sexton_store::Limits;
 
+use self::progress::Display;
 use super::{history, incidents};
 use crate::cli::{DiagnoseArgs, DiagnoseFormat};
 use crate::exit::Exit;
 use crate::{judge, policy, signals, terminal};
 
-/// How often the line on the terminal is renewed.
+/// How often the lines on the terminal are renewed.
 const BEAT: Duration = Duration::from_millis(250);
 
 /// The most that a watch keeps: hours of a large node.
@@ -96,7 +98,7 @@ pub fn watch_and_judge(
     match output {
         Some(folder) => {
             refuse_to_mix(folder)?;
-            watch(folder, time, more)?;
+            watch(folder, time, more, policy)?;
             judge::bundle(folder, policy)
         }
         None => {
@@ -105,7 +107,7 @@ pub fn watch_and_judge(
                 .tempdir()
                 .context("cannot make a temporary folder")?;
             let folder = temporary.path().join("node.bundle");
-            watch(&folder, time, more)?;
+            watch(&folder, time, more, policy)?;
             judge::bundle(&folder, policy)
         }
     }
@@ -124,34 +126,25 @@ fn refuse_to_mix(folder: &Path) -> Result<()> {
 }
 
 /// Records with every sensor until the time is up or a signal comes.
-fn watch(folder: &Path, time: Duration, more: &[&'static SensorSpec]) -> Result<()> {
+fn watch(
+    folder: &Path,
+    time: Duration,
+    more: &[&'static SensorSpec],
+    policy: &Policy,
+) -> Result<()> {
     let stop = signals::asked_to_stop_or_made_to()?;
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
-    let mut recorder = Recorder::start(&host, &members(time, more), folder, limits)?;
+    let members = members(time, more);
+    let mut recorder = Recorder::start(&host, &members, folder, limits)?;
+    let mut display = Display::new(&members, time, folder, policy);
     let began = Instant::now();
-    let mut out = io::stderr().lock();
-    let terminal = out.is_terminal();
     while !stop.load(Ordering::Relaxed) && began.elapsed() < time {
         let left = time.saturating_sub(began.elapsed());
-        let progress = recorder.step(left.min(BEAT))?;
-        if terminal {
-            let line = watching_line(&ProgressView {
-                elapsed: began.elapsed(),
-                time: Some(time),
-                n_records: progress.n_records,
-                bytes: progress.bytes,
-                n_blind: progress.blind.len() as u64,
-            });
-            write!(out, "\r\x1b[K{line}")?;
-            out.flush()?;
-        }
+        display.show(recorder.step(left.min(BEAT))?)?;
     }
     recorder.finish()?;
-    if terminal {
-        write!(out, "\r\x1b[K")?;
-    }
-    Ok(())
+    Ok(display.clear()?)
 }
 
 /// All sensors; the census as often as its growth needs.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -37,16 +37,32 @@ pub fn shown(
     (columns, rows): (u16, u16),
     env: &[(&str, &str)],
 ) -> String {
-    let (mut ours, theirs) = open(columns, rows);
-    let mut child = Command::new(SEXTON)
+    let (ours, theirs) = open(columns, rows);
+    let mut command = Command::new(SEXTON);
+    command
         .args(args)
         .current_dir(folder)
         .env_remove("PAGER")
         .env_remove("LESS")
         .envs(env.iter().copied())
-        .stdout(theirs)
-        .spawn()
-        .expect("the binary runs");
+        .stdout(theirs);
+    String::from_utf8_lossy(&all_of(ours, command)).replace("\r\n", "\n")
+}
+
+/// Every byte that the binary sends to a terminal of that size while it watches, without the
+/// verdict.
+pub fn watched(args: &[&str], (columns, rows): (u16, u16)) -> String {
+    let (ours, theirs) = open(columns, rows);
+    let mut command = Command::new(SEXTON);
+    command.args(args).stdout(Stdio::null()).stderr(theirs);
+    String::from_utf8_lossy(&all_of(ours, command)).into_owned()
+}
+
+/// What a program writes to its end of a terminal until it exits.
+fn all_of(mut ours: File, mut command: Command) -> Vec<u8> {
+    let mut child = command.spawn().expect("the binary runs");
+    // It holds the other end of the terminal.
+    drop(command);
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // Reading fails once the other end is closed.
@@ -54,6 +70,5 @@ pub fn shown(
         bytes
     });
     child.wait().expect("it ends");
-    let bytes = reader.join().expect("it reads");
-    String::from_utf8_lossy(&bytes).replace("\r\n", "\n")
+    reader.join().expect("it reads")
 }

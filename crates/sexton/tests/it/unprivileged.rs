@@ -135,3 +135,14 @@ fn check_passes_nothing_that_it_could_not_read() {
         assert!(text.contains(said), "{format}: {text}");
     }
 }
+
+#[test]
+fn diagnose_says_at_once_what_it_will_not_see() {
+    let copy = Copy::new("at-once");
+    let output = copy.run(&["diagnose", "--for", "2s"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.starts_with("Not running as root: "), "{said}");
+    assert!(first.contains("stacks"), "{said}");
+    assert!(said.contains("sudo sexton diagnose"), "{said}");
+}

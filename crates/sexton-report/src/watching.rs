@@ -1,0 +1,123 @@
+//! What a terminal shows while a node is watched: how far that is, which sensors are at work,
+//! and what can be said so far.
+
+use std::time::Duration;
+
+use crate::text::{count, duration, number};
+
+/// How far a watch is.
+#[derive(Debug, Clone, Default)]
+pub struct WatchingView<'a> {
+    /// Time since it began.
+    pub elapsed: Duration,
+    /// Time it is to take.
+    pub time: Duration,
+    /// Records so far.
+    pub n_records: u64,
+    /// Sensors at work.
+    pub n_at_work: usize,
+    /// Sensors that have not said anything yet.
+    pub starting: Vec<&'a str>,
+    /// Sensors that see nothing.
+    pub blind: Vec<&'a str>,
+    /// The headline of the preliminary verdict, once there is one.
+    pub so_far: Option<&'a str>,
+}
+
+/// Lines for a terminal of this width. None is longer, so that each takes one row.
+pub fn lines(view: &WatchingView<'_>, width: usize) -> Vec<String> {
+    let progress = format!(
+        "Watching {} of {}: {} records from {}; Ctrl-C judges now",
+        duration(view.elapsed.as_secs()),
+        duration(view.time.as_secs()),
+        number(view.n_records),
+        count(view.n_at_work as u64, "sensor"),
+    );
+    let names = |title: &str, names: &[&str]| {
+        let line = format!("{title}: {}", names.join(", "));
+        (!names.is_empty()).then_some(line)
+    };
+    let so_far = view.so_far.map(|headline| format!("So far: {headline}"));
+    let lines = [
+        Some(progress),
+        names("Starting", &view.starting),
+        names("Blind", &view.blind),
+        so_far,
+    ];
+    lines
+        .into_iter()
+        .flatten()
+        .map(|line| cut(line, width))
+        .collect()
+}
+
+/// What a user without privileges is told in the first second: the sensors that lack some.
+pub fn without_root(denied: &[&str]) -> String {
+    format!(
+        "Not running as root: blind or limited are {}.\nFor the whole answer: sudo sexton diagnose\n",
+        denied.join(", ")
+    )
+}
+
+fn cut(line: String, width: usize) -> String {
+    if line.chars().count() < width {
+        return line;
+    }
+    let kept: String = line.chars().take(width.saturating_sub(2)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(view: &WatchingView<'_>, width: usize, expected: &[&str]) {
+        let lines = lines(view, width);
+        assert_eq!(lines, expected);
+        assert!(lines.iter().all(|line| line.chars().count() < width));
+    }
+
+    #[test]
+    fn sensors_come_up_and_a_verdict_appears() {
+        let early = WatchingView {
+            time: Duration::from_secs(30),
+            starting: vec!["memcg", "stacks"],
+            ..WatchingView::default()
+        };
+        check(
+            &early,
+            80,
+            &[
+                "Watching 0s of 30s: 0 records from 0 sensors; Ctrl-C judges now",
+                "Starting: memcg, stacks",
+            ],
+        );
+        let later = WatchingView {
+            elapsed: Duration::from_secs(12),
+            time: Duration::from_secs(30),
+            n_records: 12_345,
+            n_at_work: 17,
+            starting: Vec::new(),
+            blind: vec!["journal"],
+            so_far: Some("ecs.service is in a restart loop"),
+        };
+        check(
+            &later,
+            80,
+            &[
+                "Watching 12s of 30s: 12,345 records from 17 sensors; Ctrl-C judges now",
+                "Blind: journal",
+                "So far: ecs.service is in a restart loop",
+            ],
+        );
+        check(
+            &later,
+            30,
+            &[
+                "Watching 12s of 30s: 12,345…",
+                "Blind: journal",
+                "So far: ecs.service is in a…",
+            ],
+        );
+    }
+}
