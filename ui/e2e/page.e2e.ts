@@ -38,9 +38,9 @@ describe("the verdict", () => {
       await page.locator('[data-finding^="CPU002"]').first().click();
       const detail = page.locator(".detail");
       expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual([
-        "+ Speaks for it",
-        "− Speaks against it",
-        "? Could not be seen",
+        "+ Evidence for",
+        "− Evidence against",
+        "? Missing",
       ]);
       expect(await detail.locator("> .evidence .stance.for li").count()).toBeGreaterThan(0);
       await detail.locator(".command button").first().click();

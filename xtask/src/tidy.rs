@@ -5,6 +5,7 @@
 
 mod dependencies;
 mod documents;
+mod english;
 mod layout;
 mod sizes;
 mod tree;
@@ -51,6 +52,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("sizes", sizes::check),
     ("layout", layout::check),
     ("words", words::check),
+    ("english", english::check),
     ("versions", versions::check),
     ("documents", documents::check),
 ];

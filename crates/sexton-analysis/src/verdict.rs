@@ -130,8 +130,8 @@ fn headline(
             let newer = match unseen.newer.len() {
                 0 => String::new(),
                 n => format!(
-                    "; {} newer than the recording",
-                    figures::plural(n as u64, "essential rule")
+                    "; {} newer than this recording, not assessed",
+                    figures::plural(n as u64, "vital sign")
                 ),
             };
             format!("no problem found by the rules that were assessed{newer}")

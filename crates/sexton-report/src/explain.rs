@@ -175,9 +175,11 @@ fn standing<'a>(page: &RulePage<'a>) -> &'a str {
         return standing;
     }
     match (page.is_cause, page.is_essential) {
-        (true, true) => "can be what all began with; a node is not called healthy without it",
-        (true, false) => "can be what all began with",
-        (false, true) => "a symptom; a node is not called healthy without it",
+        (true, true) => {
+            "can be a root cause; a vital sign: without its data no node is called healthy"
+        }
+        (true, false) => "can be a root cause",
+        (false, true) => "a symptom; a vital sign: without its data no node is called healthy",
         (false, false) => "a symptom",
     }
 }

@@ -209,7 +209,7 @@ async fn greet(speaks: Speaks, socket: &Path) -> Result<String, Trouble> {
         }
         Speaks::Containerd => {
             let version = containerd::version(socket, PATIENCE).await?;
-            Ok(format!("{version} (Docker's own are told by Docker)"))
+            Ok(format!("{version} (Docker reports its own containers)"))
         }
         Speaks::Cri => cri::version(socket, PATIENCE).await,
     }

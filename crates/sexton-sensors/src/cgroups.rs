@@ -199,9 +199,9 @@ impl Cgroups {
         self.n_lost = lost;
         if new > 0 {
             let text = format!(
-                "{new} events of cgroups found no room in the ring: they are in the counts, but not told one by one; of \
-                 all since the start {} were births, {} removals and {} releases, so the unreleased are at most {} too \
-                 many and {} too few",
+                "dropped {new} cgroup events (ring buffer full): they are counted, but not recorded one by one; of \
+                 all dropped since the start {} were creations, {} removals and {} releases, so the unreleased count is \
+                 at most {} too high and {} too low",
                 tally.n_lost_births,
                 tally.n_lost_removals,
                 tally.n_lost_releases,

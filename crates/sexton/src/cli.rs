@@ -53,7 +53,7 @@ pub enum Command {
     Diagnose(DiagnoseArgs),
     /// A gate for image pipelines, cron and node-problem-detector: a few counts, at once
     ///
-    /// Memory cgroups, failed units, restarts, containers that start again and again,
+    /// Memory cgroups, failed units, restarts, containers in a restart loop,
     /// resets of network devices: each against a limit. Loads no BPF program. Exits with 0
     /// when all pass, with 1 when one does not, and with 3 when none fails but one could
     /// not be seen. With --format nagios the codes are those of monitoring plugins: 0 OK,

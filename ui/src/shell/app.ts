@@ -175,7 +175,7 @@ export class App {
     document.body.append(link);
     link.click();
     link.remove();
-    this.#say("The page and its data are saved as one file; it opens anywhere and asks nobody.");
+    this.#say("The page and its data are saved as one file; it needs no server and no network.");
   }
 
   #say(words: string, stays = false): void {

@@ -106,6 +106,15 @@ fn check_file(file: &File) -> Vec<Complaint> {
     complaints
 }
 
+/// Whether a phrase is in a text, and not as part of longer words.
+pub(super) fn has_word(text: &str, phrase: &str) -> bool {
+    text.match_indices(phrase).any(|(at, _)| {
+        let rest = &text[at + phrase.len()..];
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+        !text[..at].ends_with(is_inside) && !rest.starts_with(is_inside)
+    })
+}
+
 /// Whether the absolute path is in the line, and not as the end of a longer path.
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path)

@@ -1,6 +1,6 @@
 //! CPU001: one core is lost to system time
 //!
-//! Means: for seconds at a stretch one core did nothing but run the kernel. What is bound
+//! Means: one core did nothing but run the kernel, for seconds without a break. What is bound
 //! to that core waits: interrupts, network polling, threads that cannot move.
 //! Not this: a core that runs programs, however busy; a node whose average is high but
 //! whose cores take turns; time that the hypervisor took (steal); what sexton itself does,
@@ -62,7 +62,7 @@ static STRETCH: Threshold = Threshold {
     default: 2.0,
     range: (0.2, 3600.0),
     unit: Measure::Seconds,
-    why: "so long at a stretch is no burst of ordinary work: two cores that compiled with a load of \
+    why: "this long without a break is no burst of ordinary work: two cores that compiled with a load of \
           25 had 0.1 s at most in two minutes, and 0.6 s above half of a core. Less than half of \
           the 5 s after which network drivers reset their device",
 };
@@ -73,7 +73,7 @@ static LONG_STRETCH: Threshold = Threshold {
     default: 5.0,
     range: (0.2, 3600.0),
     unit: Measure::Seconds,
-    why: "so long at a stretch a network driver resets its device: the transmit watchdog of ena and of \
+    why: "after this long without a break a network driver resets its device: the transmit watchdog of ena and of \
           the kernel's network stack is 5 s",
 };
 
@@ -237,7 +237,7 @@ fn finding(
             Confidence::LIKELY
         },
         title: title(core, longest, &users),
-        figure: format!("{} of system time at a stretch", time(longest)),
+        figure: format!("{} in the kernel without a break", time(longest)),
         since: long.first().map(|stretch| stretch.from),
         evidence: [
             evidence(case, core, cores, &long, (longest, sum), &users),
@@ -253,7 +253,7 @@ fn finding(
 /// What was lost, and who had it. One that only had its turn is not named.
 fn title(core: &Subject, longest: Duration, users: &[User]) -> String {
     let lost = format!(
-        "core {} was lost to system time for {} at a stretch",
+        "core {} was lost to system time for {} without a break",
         core.name,
         time(longest)
     );
@@ -294,7 +294,7 @@ fn evidence(
         Evidence::speaks_for(
             "cores: /proc/stat",
             format!(
-                "core {} ran only the kernel for {} at a stretch, {} in all",
+                "core {} ran only the kernel for {} without a break, {} in all",
                 core.name,
                 time(longest),
                 time(sum)

@@ -198,6 +198,16 @@ fn evidence(case: &Case<'_>, sightings: &[Sighting]) -> Vec<Evidence> {
     all
 }
 
+/// Readers that must not be paused: a node without them is worse off than with a slow reader.
+const NEEDED: [&str; 6] = [
+    "kubelet",
+    "containerd",
+    "dockerd",
+    "crio",
+    "systemd",
+    "sshd",
+];
+
 fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
     let unit = sightings
         .iter()
@@ -212,11 +222,20 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
         ));
     }
     if let Some(one) = sightings.first() {
-        remedies.push(Remedy::command(
-            RemedyKind::Stop,
-            format!("Pause {comm} (host PID; resume with -CONT)"),
-            format!("sudo kill -STOP {}", one.process.name),
-        ));
+        let pid = &one.process.name;
+        // Without its kubelet, for one, a node becomes NotReady.
+        remedies.push(match NEEDED.contains(&comm) {
+            true => Remedy::command(
+                RemedyKind::Look,
+                format!("Find the threads of {comm} that read"),
+                format!("ps -L -o tid,psr,pcpu,comm -p {pid}"),
+            ),
+            false => Remedy::command(
+                RemedyKind::Stop,
+                format!("Pause {comm} (host PID; resume with -CONT)"),
+                format!("sudo kill -STOP {pid}  # resume: sudo kill -CONT {pid}"),
+            ),
+        });
     }
     remedies.push(Remedy::advice(
         RemedyKind::Prevent,

@@ -1,6 +1,6 @@
 //! CTR001: containers of one image exit within seconds of their start
 //!
-//! Means: something runs the same container again and again. Each life costs a cgroup, a
+//! Means: the same container is started over and over. Each start costs a cgroup, a
 //! mount, a network; what it leaves in the page cache keeps the dead cgroup (MCG001).
 //! A kubelet waits ever longer between two lives (CrashLoopBackOff), up to five minutes, and
 //! Docker up to one; then their own count of starts tells.
@@ -121,7 +121,7 @@ impl<'a> Short<'a> {
         let (n, image, lived) = (self.lives.len(), self.image, figures::time(lived));
         match (self.backs_off, self.restarted()) {
             (Some(last), _) => format!(
-                "{} started {} ({image}) {} times; the last run took {}",
+                "{} started {} ({image}) {} times so far; the last run took {}",
                 starter(last).0,
                 of_pod(last),
                 n_starts(last),
@@ -157,11 +157,7 @@ impl<'a> Short<'a> {
             "containerd" | "cri-o" => "sudo crictl ps -a".to_owned(),
             _ => format!("{runtime} ps -a --filter ancestor={image}"),
         };
-        let mut remedies = vec![Remedy::command(
-            RemedyKind::Look,
-            "List the last ones",
-            look,
-        )];
+        let mut remedies = Vec::new();
         let of_pod = self.backs_off.or(self.lives.last().copied());
         remedies.extend(of_pod.map(remedies_of_pod).unwrap_or_default());
         let has_cli = matches!(runtime, "docker" | "podman");
@@ -178,6 +174,12 @@ impl<'a> Short<'a> {
                 format!("{runtime} logs --tail 50 {}", shell_word(name)),
             ));
         }
+        // Why it exits comes first.
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            "List the last ones",
+            look,
+        ));
         remedies
     }
 

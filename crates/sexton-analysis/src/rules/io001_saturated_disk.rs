@@ -8,7 +8,7 @@
 //! for it (this is a note); time lost to a network filesystem.
 //! By hand: `iostat -x 1`, `cat /proc/pressure/io`, `iotop -obP`.
 //! Next: find out whether the process that reads or writes most has to do it now; limit it
-//! (`IOReadBandwidthMax=`, `IOWeight=`, `ionice -c3`) or move it. If nobody reads or writes
+//! (`IOReadBandwidthMax=`, `IOWeight=`, `ionice -c3`) or move it. If no process reads or writes
 //! much, the disk itself is slow: look for errors of the hardware (HW001).
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! LIM001: a limit of the kernel is near or reached
 //!
-//! Means: the kernel allows only so many open files, threads, PIDs, tracked connections,
+//! Means: the kernel limits the number of open files, threads, PIDs, tracked connections,
 //! neighbours, memory cgroups, or tasks of a cgroup. Where the limit is reached, the next one
 //! is refused: fork fails with EAGAIN, open with ENFILE, packets of new connections are
 //! dropped. Programs report that badly or not at all.

@@ -3,7 +3,7 @@
 //! Means: userspace removed these cgroups; the kernel holds them and their memory because
 //! something in them is still in use: most often one page of a file that is cached.
 //! Not this: a burst after a deploy that drains; the few that a boot leaves (16 were
-//! measured); directories that nobody removed (MCG002). On kernels that hand cached pages
+//! measured); leaked directories, which are live (MCG002). On kernels that hand cached pages
 //! to the parent (7.1 and later) few dying ones are normal and none pile up by page cache.
 //! By hand: `grep dying /sys/fs/cgroup/cgroup.stat` on cgroup v2; on v1 the third column of
 //! `memory` in `/proc/cgroups` less the directories. Twice, a minute apart.

@@ -2,7 +2,7 @@
 //!
 //! Means: work of the network waits on a core because something else holds that core: a
 //! soft interrupt that was raised and not served, or a thread that polls and does not get
-//! to run. Drivers reset their device when this lasts about 5 s, so it is told at 0.5 s.
+//! to run. Drivers reset their device when this lasts about 5 s, so it is reported at 0.5 s.
 //! Not this: a slow network, or a full one; packets that wait inside the device; a wait for
 //! work of sexton itself. A task that only had its turn on a shared core is not named.
 //! By hand: `sudo bpftrace -e 'tracepoint:irq:softirq_raise /args->vec==3/ { @[cpu]=nsecs }'`,

@@ -68,8 +68,8 @@ static MANY: Threshold = Threshold {
     default: 10.0,
     range: (1.0, 1e6),
     unit: Measure::Count,
-    why: "so many tasks that wait for the same thing make the finding serious: all that comes \
-          near it hangs",
+    why: "this many tasks that wait for the same thing make the finding serious: every task that \
+          needs it hangs",
 };
 
 fn judge(case: &Case<'_>, out: &mut Findings) {

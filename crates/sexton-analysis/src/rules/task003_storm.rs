@@ -50,7 +50,7 @@ static RATE: Threshold = Threshold {
     default: 50.0,
     range: (1.0, 100_000.0),
     unit: Measure::Count,
-    why: "so many exits a second, for each core of the node, are more than builds and batches of \
+    why: "this many exits a second, for each core of the node, are more than builds and batches of \
           short jobs have: compiling on two cores had 5 to 20. At a millisecond each they cost a \
           twentieth of all cores",
 };
@@ -61,7 +61,7 @@ static HIGH_RATE: Threshold = Threshold {
     default: 300.0,
     range: (1.0, 100_000.0),
     unit: Measure::Count,
-    why: "so many a second for each core cost a third of all cores by themselves, at a millisecond \
+    why: "this many a second for each core cost a third of all cores by themselves, at a millisecond \
           each: a trouble whatever else runs",
 };
 

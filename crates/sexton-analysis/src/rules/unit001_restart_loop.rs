@@ -1,6 +1,6 @@
 //! UNIT001: a unit restarts in a loop
 //!
-//! Means: systemd starts the unit again and again because it ends. Each run has a fresh
+//! Means: the unit exits and systemd restarts it, over and over. Each run has a fresh
 //! cgroup and costs a start; loops slower than the start limit go on for ever.
 //! Not this: a unit that a timer starts as it should; a unit that an operator restarted a
 //! few times; a supervisor that restarts its own children (UNIT002).

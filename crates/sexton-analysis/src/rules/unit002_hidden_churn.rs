@@ -1,7 +1,7 @@
 //! UNIT002: an active unit churns containers or cgroups
 //!
 //! Means: systemd shows the unit active and counts no restarts, while something in it, or a
-//! daemon on its behalf, makes cgroups or containers again and again, and the kernel keeps
+//! daemon on its behalf, keeps creating cgroups or containers, and the kernel keeps
 //! what they leave. In the founding incident a supervisor inside `ecs.service` did that.
 //! Where no unit is behind it, the process or the cgroup is named.
 //! Not this: a burst of work that drains; a unit that systemd itself restarts (UNIT001); a
@@ -9,7 +9,7 @@
 //! By hand: `bpftrace -e 'tracepoint:cgroup:cgroup_mkdir { printf("%s %s\n", comm, str(args.path)) }'`,
 //! and follow the parents; for containers compare image and name with `systemctl list-units`,
 //! and `journalctl -f -o short-monotonic` with `docker events`.
-//! Who is behind births is told, strongest first, by the path of the cgroup; the process in
+//! Who creates them is known, strongest evidence first, by the path of the cgroup; the process in
 //! a scope; the template or socket of instances; the maker's ancestry; the client that ended with the container; a signature of
 //! image and name; the pod; a client that was at work when they were made; a like name; starts
 //! of a unit in step with them; what a unit writes to the journal in step with them. Each is

@@ -3,7 +3,7 @@
 //! Means: when this unit fails, systemd starts it again without end: its start limit cannot
 //! be reached, because the delay between starts is too long for the window in which they
 //! are counted, or nothing is counted. Every start makes a memory cgroup.
-//! Told of units that are known to be of no use or cannot start, and of those that neither
+//! Reported for units that are known to be of no use or cannot start, and for those that neither
 //! the shape nor a signature knows: a loop that never begins does no harm.
 //! Not this: a unit that restarts right now (UNIT001).
 //! By hand: `systemctl show -p RestartUSec,StartLimitIntervalUSec,StartLimitBurst UNIT`.

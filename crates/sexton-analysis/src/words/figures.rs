@@ -83,9 +83,9 @@ pub(crate) fn times(n: usize) -> String {
     }
 }
 
-/// How long before the end of the window: `2 h before the end of the window`.
+/// How long before the end of the watch: `2 h before the end of the watch`.
 pub(crate) fn before(now: Moment, at: Moment) -> String {
-    format!("{} before the end of the window", time(now.since(at)))
+    format!("{} before the end of the watch", time(now.since(at)))
 }
 
 #[cfg(test)]

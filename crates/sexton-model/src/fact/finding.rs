@@ -46,7 +46,7 @@ payload! {
         pub state: String,
         /// the verdict at that moment, in one sentence
         pub headline: String,
-        /// what speaks for it, against it and what is missing
+        /// evidence for it, against it, and missing
         pub evidence: Vec<EvidenceNote>,
     }
 

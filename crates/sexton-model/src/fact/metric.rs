@@ -14,7 +14,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Whether it only grows. One of events counts them.
     pub is_counter: bool,
-    /// What its series are told apart by.
+    /// The labels that distinguish its series.
     pub labels: &'static [Label],
     /// More series than this are left out, and counted.
     pub max_series: u32,
@@ -71,7 +71,7 @@ impl Metric {
         }
     }
 
-    /// Several series, told apart by labels, at most so many.
+    /// Several series, distinguished by labels, up to a bound.
     #[must_use]
     pub const fn by(mut self, labels: &'static [Label], max_series: u32) -> Self {
         (self.labels, self.max_series) = (labels, max_series);

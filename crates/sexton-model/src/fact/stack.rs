@@ -97,7 +97,7 @@ facts! {
     /// samples of stacks that were taken since the sensor began, those of idle cores included
     counter STACK_SAMPLES = "stack_samples" in Count,
         metric: Metric::counter("sexton_stack_samples_total");
-    /// samples of stacks that found no room, or whose stack did not, since the sensor began
+    /// stack samples that were dropped, or whose stack was, since the sensor began (buffer full)
     counter STACK_SAMPLES_LOST = "stack_samples_lost" in Count,
         metric: Metric::counter("sexton_stack_samples_lost_total");
 }

@@ -10,7 +10,7 @@ use crate::{choice, payload};
 /// A time that systemd may leave open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// So many nanoseconds.
+    /// A number of nanoseconds.
     Ns(u64),
     /// No end.
     Infinity,

@@ -4,6 +4,8 @@ use sexton_model::diagnosis::{Diagnosis, State};
 use sexton_model::finding::{Finding, FindingId, Remedy, RemedyKind};
 use sexton_model::fix;
 
+use crate::paint::Paint;
+
 /// The kinds in the order in which they are typed, and their headings.
 pub(super) const KINDS: [(RemedyKind, &str); 4] = [
     (RemedyKind::Stop, "Stop it now"),
@@ -112,6 +114,21 @@ pub(super) fn to_see_more(diagnosis: &Diagnosis) -> Vec<&str> {
 }
 
 /// The state in words, for the head of a page.
+/// The state, with how sure it is. What is not known cannot be certain: there the word is said of
+/// the symptoms, and only if they are in doubt.
+pub(super) fn state_line(diagnosis: &Diagnosis, paint: Paint) -> String {
+    let state = diagnosis.state;
+    let words = state_words(state);
+    let sure = diagnosis.confidence.map(|confidence| confidence.word());
+    match (words.split_once(','), sure) {
+        (Some((found, unknown)), Some(word)) if word != "certain" => {
+            paint.on(state.into(), &format!("{found} ({word}),{unknown}"))
+        }
+        (None, Some(word)) => format!("{} ({word})", paint.on(state.into(), words)),
+        _ => paint.on(state.into(), words),
+    }
+}
+
 pub(super) fn state_words(state: State) -> &'static str {
     match state {
         State::CauseFound => "ROOT CAUSE FOUND",

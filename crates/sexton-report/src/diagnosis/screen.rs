@@ -11,7 +11,7 @@ use sexton_model::finding::{Confidence, Finding, FindingId, RemedyKind};
 use sexton_model::gap::Why;
 
 use super::drawing::{link, subject_words};
-use super::remedies::{in_order, now, state_words};
+use super::remedies::{in_order, now, state_line};
 use super::{Judged, words};
 use crate::paint::{Canvas, Look};
 use crate::text::{count, cut, shorten, wrap};
@@ -60,11 +60,7 @@ impl Screen<'_> {
     fn head(&self) -> Vec<String> {
         let diagnosis = self.diagnosis();
         let paint = self.canvas.paint;
-        let sure = diagnosis.confidence.map_or_else(String::new, |confidence| {
-            format!(" ({})", confidence.word())
-        });
-        let state = paint.on(diagnosis.state.into(), state_words(diagnosis.state));
-        let mut lines = vec![format!("{state}{sure}")];
+        let mut lines = vec![state_line(diagnosis, paint)];
         let headline = wrap(&diagnosis.headline, self.canvas.width);
         lines.extend(headline.iter().map(|line| paint.on(Look::Heading, line)));
         let about = cut(&words::about(self.judged), self.canvas.width);
@@ -210,8 +206,8 @@ impl Screen<'_> {
         let mut lines = vec![String::new()];
         lines.extend(self.blind_spots());
         let more = match self.diagnosis().findings.is_empty() {
-            true => "--full lists what was ruled out, and each blind spot.",
-            false => "--full shows the evidence, the forecast and each blind spot.",
+            true => "Add --full for what was ruled out, and each blind spot.",
+            false => "Add --full for the evidence, the forecast and each blind spot.",
         };
         let more = cut(more, self.canvas.width);
         lines.push(self.canvas.paint.on(Look::Quiet, &more));

@@ -7,7 +7,7 @@ use sexton_model::finding::{Evidence, Finding, Stance};
 use sexton_model::moment::Moment;
 
 use super::drawing::{draw, subject_words};
-use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_words, to_see_more};
+use super::remedies::{KINDS, in_one_plan, in_order, of_kind, state_line, to_see_more};
 use super::{Judged, words};
 use crate::gaps::grouped;
 use crate::paint::{Canvas, Look};
@@ -50,12 +50,7 @@ impl Page<'_> {
 
     fn verdict(&self, out: &mut dyn Write) -> io::Result<()> {
         let diagnosis = self.diagnosis();
-        let state = state_words(diagnosis.state);
-        let state = self.canvas.paint.on(diagnosis.state.into(), state);
-        let sure = diagnosis.confidence.map_or_else(String::new, |confidence| {
-            format!(" ({})", confidence.word())
-        });
-        writeln!(out, "{state}{sure}")?;
+        writeln!(out, "{}", state_line(diagnosis, self.canvas.paint))?;
         for line in wrap(&diagnosis.headline, self.canvas.width) {
             writeln!(out, "{}", self.canvas.paint.on(Look::Heading, &line))?;
         }

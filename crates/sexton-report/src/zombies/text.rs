@@ -78,8 +78,8 @@ fn write_leaked(out: &mut dyn Write, leaked: u64) -> io::Result<()> {
         format!("{} live directories look leaked", number(leaked))
     };
     let text = format!(
-        "{who}: empty, over an hour old, ten or more alike. Another disease than dying: whoever \
-         made them forgot them, and removing the directories (rmdir) frees them."
+        "{who}: empty, over an hour old, ten or more alike. Not dying: the program \
+         that created them never removed them. Remove the directories (rmdir) to free them."
     );
     paragraph(out, "", &text)
 }

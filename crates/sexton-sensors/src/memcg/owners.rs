@@ -265,8 +265,8 @@ fn note(census: &mut Census, owners: &PageOwners) {
               another parent"
             .to_owned(),
         _ => format!(
-            "no names of removed cgroups, no files, no ages; each of {n} parents has as many dying \
-             ones as are told, or more: pages do not tell how many left them"
+            "no names of removed cgroups, no files, no ages; each of {n} parents has at least as \
+             many dying cgroups as shown: pages do not show how many left them"
         ),
     };
     census.gaps.push(Gap::new(NAME, Why::Unsupported, split));

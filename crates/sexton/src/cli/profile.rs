@@ -23,8 +23,8 @@ pub enum ProfileCommand {
     /// Read recordings into a bundle
     ///
     /// Several files, such as those of perf record --switch-output, become one recording.
-    /// A truncated or damaged file gives what could be read; then it is told where reading
-    /// stopped, and the exit code is 3.
+    /// A truncated or damaged file gives what could be read; it says where reading
+    /// stopped, and exits with 3.
     Import(ImportArgs),
     /// Write a recording in the format of another viewer
     Export(ExportArgs),

@@ -15,6 +15,7 @@ mod image;
 mod invented;
 mod matrix;
 mod npd;
+mod picture;
 mod profile;
 mod readme;
 mod record;

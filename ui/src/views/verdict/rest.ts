@@ -1,4 +1,4 @@
-// What else a judgement says: other chains, what was ruled out, what lies ahead, what was not seen.
+// What else a judgement says: other chains, what was ruled out, forecasts, what was not seen.
 
 import type { Diagnosis, Explanation, Forecast } from "../../api/types";
 import { h } from "../../dom/element";
@@ -29,7 +29,7 @@ export function ahead(forecasts: Forecast[]): HTMLElement | null {
       ...forecast.passes.map((pass) => h("span", "source", `${pass.limit}: ${whenWords(pass.in_days)}`)),
     ),
   );
-  return fold("What lies ahead", h("ul", "plain", ...items));
+  return fold("Forecast", h("ul", "plain", ...items));
 }
 
 function whenWords(days: number | null): string {

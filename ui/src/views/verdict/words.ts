@@ -10,16 +10,16 @@ export const STATES: Record<string, { word: string; sign: string }> = {
 };
 
 export const STANCES: [stance: string, heading: string, sign: string][] = [
-  ["for", "Speaks for it", "+"],
-  ["against", "Speaks against it", "−"],
-  ["missing", "Could not be seen", "?"],
+  ["for", "Evidence for", "+"],
+  ["against", "Evidence against", "−"],
+  ["missing", "Missing", "?"],
 ];
 
 export const REMEDIES: [kind: string, heading: string][] = [
   ["stop", "Stop it now"],
-  ["clean-up", "Clean up what it left"],
-  ["prevent", "Keep it from coming back"],
-  ["look", "Look closer"],
+  ["clean-up", "Clean up"],
+  ["prevent", "Prevent it"],
+  ["look", "Investigate"],
 ];
 
 export function confidenceWord(ratio: number): string {

@@ -108,7 +108,7 @@ pub(crate) fn in_pod<'a>(life: &ContainerRun<'a>) -> &'a str {
 
 pub(crate) fn of_pod(life: &ContainerRun<'_>) -> String {
     match &life.pod {
-        Some(pod) => format!("{} of pod {pod}", in_pod(life)),
+        Some(pod) => format!("container {} of pod {pod}", in_pod(life)),
         None => in_pod(life).to_owned(),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         let found = restarted(11, 40);
         assert_eq!(
             found[0].title,
-            "Docker started agent (agent:1) 12 times; the last run took 40 ms"
+            "Docker started agent (agent:1) 12 times so far; the last run took 40 ms"
         );
         let commands = found[0].remedies.iter();
         let mut commands = commands.filter_map(|remedy| remedy.command.as_deref());

@@ -19,7 +19,7 @@ pub(super) static CPU_SATURATED: Counting = Counting {
         range: (1.0, 10_000.0),
         title: "runnable tasks for each core, while tasks wait for one",
         code: "CPU003",
-        why: "with so many each task runs at an eighth of its speed; a build that uses all cores \
+        why: "at this load each task runs at an eighth of its speed; a build that uses all cores \
               has one or two for each. A count of one moment counts only while tasks waited half \
               of the last 10 s",
     },

@@ -23,7 +23,7 @@ fn a_core_in_the_kernel_for_seconds_is_lost() {
     assert_eq!(finding.confidence, Confidence::CERTAIN);
     assert_eq!(finding.episodes.len(), 1);
     assert!(
-        words(finding).contains("5.0 s at a stretch"),
+        words(finding).contains("5.0 s without a break"),
         "{}",
         words(finding)
     );

@@ -25,7 +25,7 @@ fn check(
         .found_by(&RULE);
     assert_eq!(found.len(), 1, "{class}");
     assert_eq!(found[0].severity, severity, "{}", found[0].title);
-    let expected = format!("{title} once, last 27 s before the end of the window");
+    let expected = format!("{title} once, last 27 s before the end of the watch");
     assert_eq!(found[0].title, expected);
     assert_eq!(found[0].subject, about(device));
 }

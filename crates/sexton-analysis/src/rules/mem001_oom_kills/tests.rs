@@ -63,7 +63,7 @@ fn three_kills_are_three_though_two_sensors_tell_of_them() {
     assert_eq!(
         found[0].title,
         "the kernel OOM-killed java in hungry.service 3 times (cgroup limit 50 MiB), last 5.0 s \
-         before the end of the window"
+         before the end of the watch"
     );
     assert_eq!(found[0].since, Some(crate::testing::story::at(1_002.0)));
     assert!(words(&found[0]).contains("the memory limit of cgroup /system.slice/hungry.service"));

@@ -1,4 +1,4 @@
-//! One who may be behind churn: what speaks for and against it.
+//! One who may be behind churn: the evidence for and against it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
