@@ -9,6 +9,8 @@ use std::ptr::{self, NonNull};
 use libbpf_rs::{MapCore, MapMut};
 use rustix::mm::{MapFlags, ProtFlags};
 
+use crate::ring;
+
 /// A type whose values are plain integers, so that any bytes are a valid one.
 ///
 /// # Safety
@@ -17,6 +19,12 @@ pub(crate) unsafe trait Plain: Copy {}
 
 // SAFETY: an integer of eight bytes.
 unsafe impl Plain for u64 {}
+
+/// A copy of a global of a program that is loaded.
+pub(crate) fn now<T: ring::Plain>(global: &T) -> T {
+    // SAFETY: a reference is valid, and any bytes are. Volatile, because the kernel writes it.
+    unsafe { ptr::from_ref(global).read_volatile() }
+}
 
 /// The elements of an array map. Programs write to them at any time, so each read is a
 /// copy, whole only as far as the processor writes words whole.

@@ -20,5 +20,6 @@ pub mod stack;
 pub mod subject;
 pub mod text;
 pub mod timeline;
+pub mod unit_name;
 pub mod wall;
 pub mod wording;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// The sort of thing that a record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SubjectKind {
-    /// The whole node; its name is empty.
+    /// The whole node; its name is empty. What does not fit into one record is told in parts,
+    /// whose name is their number.
     Node,
     /// A CPU, by its number.
     Cpu,

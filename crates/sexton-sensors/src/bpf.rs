@@ -2,8 +2,8 @@
 //! type to change that.
 
 use sexton_bpf::LoadError;
-use sexton_host::Host;
 use sexton_host::capabilities::Capabilities;
+use sexton_host::{Host, machine};
 use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::Sink;
@@ -43,6 +43,15 @@ pub(crate) fn refusal(sensor: &'static str, host: &Host) -> Option<Gap> {
         let text = format!("needs {}", missing.join(" and "));
         Gap::new(sensor, Why::Denied, text).with_remedy("run as root: sudo sexton record")
     })
+}
+
+/// The cores that a program has to have room for, if one may be loaded here at all.
+pub(crate) fn possible_cores(sensor: &'static str, host: &Host) -> Result<u32, Gap> {
+    match refusal(sensor, host) {
+        Some(gap) => Err(gap),
+        None => machine::possible_cpus(host)
+            .map_err(|error| Gap::new(sensor, error.why(), error.chain())),
+    }
 }
 
 /// A gap as `sexton doctor` shows it.

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::napi::{Core, Options, Served, Watch, What};
-use sexton_host::{Host, machine};
+use sexton_host::Host;
 use sexton_model::fact::napi::{self as fact, NapiDelay};
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
@@ -84,13 +84,8 @@ struct Napi {
 }
 
 fn load(host: &Host) -> Result<Watch, Gap> {
-    if let Some(gap) = bpf::refusal(NAME, host) {
-        return Err(gap);
-    }
-    let n_cores =
-        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
     let options = Options {
-        n_cores,
+        n_cores: bpf::possible_cores(NAME, host)?,
         threshold: THRESHOLD,
     };
     Watch::load(options).map_err(|error| failure(host, &error))

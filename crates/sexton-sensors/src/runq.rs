@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sexton_bpf::LoadError;
 use sexton_bpf::prog::runq::{Core, Options, Waited, Waiting, Watch};
-use sexton_host::{Host, machine, process};
+use sexton_host::{Host, process};
 use sexton_model::fact::EventFact;
 use sexton_model::fact::runq::{self as fact, CoreWait};
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
@@ -82,13 +82,8 @@ struct Read {
 }
 
 fn load(host: &Host) -> Result<Watch, Gap> {
-    if let Some(gap) = bpf::refusal(NAME, host) {
-        return Err(gap);
-    }
-    let n_cores =
-        machine::possible_cpus(host).map_err(|error| Gap::new(NAME, error.why(), error.chain()))?;
     let options = Options {
-        n_cores,
+        n_cores: bpf::possible_cores(NAME, host)?,
         threshold: THRESHOLD,
     };
     Watch::load(options).map_err(|error| failure(host, &error))

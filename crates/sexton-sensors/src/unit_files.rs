@@ -1,5 +1,5 @@
-//! Reads the files of units: what is enabled, what starts it, whether it can start, and
-//! whether it is of any use in this deployment.
+//! Reads the files of units: what is enabled, what starts it, whether it can start, and what
+//! signatures need to tell whether it is of any use in this deployment.
 //!
 //! Source: the folders of systemd's search path, presets, the package database and the few
 //! files that signatures ask for. Works on an image that has not booted.
@@ -10,14 +10,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
-use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE, UnitFile, UnitShape};
+use sexton_model::fact::unit::{
+    Folder, UNIT_CONTEXT, UNIT_FILE, UNIT_SHAPE, UnitContext, UnitShape,
+};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::record::{Record, Sink};
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_signatures::units::Signatures;
-use sexton_systemd::survey::{Offender, Survey, Surveyed};
-use sexton_systemd::unit_file::start::Hindrance;
+use sexton_systemd::survey::Survey;
 
 use crate::{Sensor, SensorSpec};
 
@@ -27,7 +28,7 @@ pub const NAME: &str = "unit_files";
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
     watches: "files of units: what is enabled, can start, and has a use here",
-    emits: &[&UNIT_FILE.fact, &UNIT_SHAPE.fact],
+    emits: &[&UNIT_FILE.fact, &UNIT_SHAPE.fact, &UNIT_CONTEXT.fact],
     every: Duration::from_secs(3_600),
     deadline: Duration::from_secs(60),
     examine,
@@ -72,16 +73,16 @@ struct UnitFiles {
 
 impl Sensor for UnitFiles {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
-        tell(&Survey::take(host.root(), &self.signatures, None), out);
+        tell(&Survey::observe(host.root(), &self.signatures), None, out);
     }
 }
 
-/// Once and quickly, for who only asks whether units are of use: a shape that is given is not
-/// detected; who owns the files and what keeps units from starting is left out.
+/// Once and quickly, for who only asks whether units are of use: who owns the files and what
+/// keeps units from starting is left out. A shape that is given is not detected.
 pub fn of_use(host: &Host, signatures: &Signatures, shape: Option<&str>) -> Vec<Record> {
     let mut out = Sink::new(NAME, clock::now());
     if is_there(host) {
-        tell(&Survey::of_use(host.root(), signatures, shape), &mut out);
+        tell(&Survey::of_use(host.root(), signatures), shape, &mut out);
     } else {
         let gap = Gap::new(NAME, Why::Unsupported, NO_SYSTEMD);
         out.gap(&Subject::node(), gap);
@@ -89,19 +90,23 @@ pub fn of_use(host: &Host, signatures: &Signatures, shape: Option<&str>) -> Vec<
     out.into_records()
 }
 
-/// Puts what a survey found into records.
-pub fn tell(survey: &Survey, out: &mut Sink) {
+/// Puts what was seen into records. A shape that is given is one of the things that are known.
+pub fn tell(survey: &Survey, shape: Option<&str>, out: &mut Sink) {
     let now = out.now();
-    let (shape, why) = survey.shape.clone().unwrap_or_default();
+    let seen = &survey.seen;
     let node_shape = UnitShape {
-        shape: said(&shape),
-        why: said(&why),
-        missing: survey.missing.clone(),
+        start: Some(seen.start.clone()),
+        shape: shape.map(str::to_owned),
+        ..UnitShape::default()
     };
     out.event(now, &Subject::node(), &UNIT_SHAPE, node_shape);
-    for unit in survey.units.iter().filter(|unit| unit.is_on()) {
-        let subject = Subject::new(SubjectKind::Unit, unit.unit.name.as_str());
-        out.event(now, &subject, &UNIT_FILE, describe(unit, &shape));
+    for (n, part) in parts(&seen.context).into_iter().enumerate() {
+        let subject = Subject::new(SubjectKind::Node, n.to_string());
+        out.event(now, &subject, &UNIT_CONTEXT, part);
+    }
+    for (name, file) in &seen.units {
+        let subject = Subject::new(SubjectKind::Unit, name.as_str());
+        out.event(now, &subject, &UNIT_FILE, file.clone());
     }
     for text in &survey.gaps {
         out.gap(
@@ -111,62 +116,90 @@ pub fn tell(survey: &Survey, out: &mut Sink) {
     }
 }
 
-/// A text, unless there is none.
-fn said(text: &str) -> Option<String> {
-    Some(text.to_owned()).filter(|text| !text.is_empty())
-}
+/// As many entries of a list as fit into a record, names of 150 bytes at the most.
+const N_IN_PART: usize = 100;
 
-fn describe(unit: &Surveyed, shape: &str) -> UnitFile {
-    let role = unit.role.as_ref();
-    let mut file = UnitFile {
-        state: said(unit.unit.state.name()),
-        preset: unit.unit.preset.and_then(|preset| said(preset.name())),
-        package: unit.package.as_deref().and_then(said),
-        file: said(&unit.unit.file.display().to_string()),
-        reached_by: unit.reached_by.clone(),
-        shape: said(shape),
-        role: role.and_then(|(role, ..)| said(role.name())),
-        role_shape: role.and_then(|(_, shape, _)| said(shape)),
-        role_why: role.and_then(|(.., why)| said(why)),
-        ..UnitFile::default()
+/// Lists that are too long for one record.
+fn parts(context: &UnitContext) -> Vec<UnitContext> {
+    let mut parts = Vec::new();
+    let mut add = |fill: &dyn Fn(&mut UnitContext)| {
+        let mut part = UnitContext::default();
+        fill(&mut part);
+        parts.push(part);
     };
-    add_start(&mut file, unit);
-    if let Some(offender) = &unit.offender {
-        add_offender(&mut file, offender);
+    for units in context.units.chunks(N_IN_PART) {
+        add(&|part| part.units = units.to_vec());
     }
-    file
+    for packages in context.packages.chunks(N_IN_PART) {
+        add(&|part| part.packages = packages.to_vec());
+    }
+    for mounts in context.mounts.chunks(N_IN_PART) {
+        add(&|part| part.mounts = mounts.to_vec());
+    }
+    for answers in context.answers.chunks(N_IN_PART) {
+        add(&|part| part.answers = answers.to_vec());
+    }
+    for folders in packed(&context.folders) {
+        add(&|part| part.folders = folders.clone());
+    }
+    parts
 }
 
-/// How it is restarted, and what keeps it from starting.
-fn add_start(file: &mut UnitFile, unit: &Surveyed) {
-    let restart = unit.restart.as_ref();
-    if let Some(restart) = restart.filter(|restart| restart.is_on_failure()) {
-        file.restart = said(&restart.when);
-        file.arithmetic = said(&restart.arithmetic());
-        file.endless = restart.is_endless().then_some(true);
-        file.runs_per_day = Some(restart.runs_per_day());
-        file.prevented_by = restart.prevented_by.clone();
+/// Folders, cut and put together so that each part has at most so many names. An empty one is
+/// told, too.
+fn packed(folders: &[Folder]) -> Vec<Vec<Folder>> {
+    let mut parts: Vec<Vec<Folder>> = Vec::new();
+    let mut room = 0;
+    for folder in folders {
+        let mut names = folder.names.as_slice();
+        loop {
+            if room == 0 {
+                parts.push(Vec::new());
+                room = N_IN_PART;
+            }
+            let (here, rest) = names.split_at(names.len().min(room));
+            room = room.saturating_sub(here.len() + 1);
+            if let Some(part) = parts.last_mut() {
+                part.push(Folder {
+                    path: folder.path.clone(),
+                    names: here.to_vec(),
+                });
+            }
+            names = rest;
+            if names.is_empty() {
+                break;
+            }
+        }
     }
-    if let Some(rate) = &unit.rate {
-        file.starts_per_day = Some(rate.per_day.ceil());
-        file.starts_by = said(&rate.by);
-    }
-    file.fails = unit.unit.bad.as_deref().and_then(said);
-    match &unit.hindrance {
-        Some(Hindrance::Fails(why)) => file.fails = said(why),
-        Some(Hindrance::Skipped(why)) => file.skipped = said(why),
-        Some(Hindrance::Unknown(_)) | None => {}
-    }
+    parts
 }
 
-fn add_offender(file: &mut UnitFile, offender: &Offender) {
-    file.offender = said(&offender.slug);
-    file.offender_why = said(&offender.why);
-    file.offender_evidence = offender.evidence.clone();
-    file.offender_veto = offender.veto.as_deref().and_then(said);
-    file.offender_risk = said(offender.risk.name());
-    file.offender_action = said(offender.action.name());
-    file.offender_unsure = offender.is_unsure.then_some(true);
-    file.offender_triggers = offender.triggers.clone();
-    file.offender_source = said(&offender.source);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No name is lost and no part is too long.
+    #[test]
+    fn folders_are_told_in_parts() {
+        let folder = |path: &str, n: usize| Folder {
+            path: path.to_owned(),
+            names: (0..n).map(|n| n.to_string()).collect(),
+        };
+        for sizes in [&[][..], &[0], &[1, 0, 250], &[99, 1, 100, 0], &[100, 101]] {
+            let folders: Vec<Folder> = sizes.iter().map(|n| folder(&n.to_string(), *n)).collect();
+            let parts = packed(&folders);
+            let mut whole: Vec<Folder> = Vec::new();
+            for part in &parts {
+                let n: usize = part.iter().map(|folder| folder.names.len()).sum();
+                assert!(n <= N_IN_PART, "{sizes:?}: {n}");
+                for piece in part {
+                    match whole.last_mut().filter(|folder| folder.path == piece.path) {
+                        Some(folder) => folder.names.extend(piece.names.clone()),
+                        None => whole.push(piece.clone()),
+                    }
+                }
+            }
+            assert_eq!(whole, folders, "{sizes:?}");
+        }
+    }
 }

@@ -1,17 +1,21 @@
 //! What is known of units and deployments: data, one file each in `signatures/units` and
 //! `signatures/shapes`. Users add files of their own.
 
+pub mod assessed;
 pub mod grammar;
+pub mod need;
+pub mod node;
 mod scene;
 mod shape;
 mod sign;
 mod signature;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use scene::Scene;
 pub use shape::{Role, Shape};
-pub use sign::{Observed, Sign, line_has};
+pub use sign::{Files, Observed, Sign, line_has};
 pub use signature::{Action, Match, Risk, Signature};
 
 use crate::{SHAPES, SignatureError, UNITS};
@@ -82,6 +86,27 @@ impl Signatures {
         Ok(())
     }
 
+    /// What they ask of files, each once.
+    pub fn questions(&self) -> BTreeMap<String, &Sign> {
+        let offenders = self
+            .units
+            .iter()
+            .map(|known| [&known.evidence, &known.veto]);
+        let shapes = self
+            .shapes
+            .iter()
+            .map(|known| [&known.evidence, &known.doubt]);
+        let mut questions = Vec::new();
+        for sign in offenders.chain(shapes).flatten().flatten() {
+            sign.questions(&mut questions);
+        }
+        let asked = |sign: &'_ &Sign| sign.question();
+        let questions = questions.into_iter();
+        questions
+            .filter_map(|sign| Some((asked(&sign)?, sign)))
+            .collect()
+    }
+
     /// The shape of that name.
     pub fn shape(&self, name: &str) -> Option<&Shape> {
         self.shapes.iter().find(|shape| shape.name == name)
@@ -96,7 +121,10 @@ impl Signatures {
         let Some((shape, why)) = fitting.max_by_key(|(shape, _)| shape.priority) else {
             return Detected::None;
         };
-        let doubt = shape.doubt.iter().find(|sign| sign.holds(observed));
+        let doubt = shape
+            .doubt
+            .iter()
+            .find(|sign| sign.holds(observed) == Some(true));
         match doubt {
             Some(doubt) => Detected::Doubt(format!(
                 "it looks like {} ({why}), but {}",

@@ -4,12 +4,10 @@
 //! - `preset`: what the vendor wanted;
 //! - `settings`, `restart`, `timer`, `start`: what a unit is set to do, how often, and
 //!   whether it can;
-//! - `set`: all units of a root, `graph`: what would start each, and `need`: what cannot be
-//!   masked without breaking another.
+//! - `set`: all units of a root, and `graph`: what would start each.
 
 pub mod file;
 pub mod interpreter;
-pub mod name;
 pub mod preset;
 pub mod restart;
 pub mod settings;
@@ -22,7 +20,6 @@ mod boot;
 pub(crate) mod condition;
 mod folder;
 mod graph;
-mod need;
 mod os;
 mod program;
 mod set;
@@ -31,8 +28,9 @@ mod tree;
 mod udev;
 
 pub use folder::Want;
+pub(crate) use graph::start_of;
 pub use graph::{Edge, Graph};
-pub use need::{Need, withheld};
 pub use os::Os;
 pub use set::{Unit, UnitSet};
+pub use sexton_model::unit_name as name;
 pub use tree::Tree;

@@ -4,10 +4,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
 use sexton_model::fact::{self, Fact};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
-use sexton_model::payload::{FieldSpec, Fields, Value, ValueKind};
+use sexton_model::payload::{FieldSpec, Fields, Payload, Value, ValueKind};
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -32,6 +34,28 @@ pub fn body() -> impl Strategy<Value = Body> {
 pub fn sample() -> impl Strategy<Value = Body> {
     let facts: Vec<&'static Fact> = fact::all().filter(|fact| fact.payload.is_none()).collect();
     (select(facts), number()).prop_map(|(fact, value)| Body::Sample { fact, value })
+}
+
+/// The first event of this fact, of always the same ones, that is `wanted`, with what is wanted.
+///
+/// # Panics
+///
+/// If it has no events.
+pub fn first_event<T>(
+    fact: &'static Fact,
+    wanted: impl Fn(&dyn Payload) -> Option<T>,
+) -> (Body, T) {
+    let mut runner = TestRunner::deterministic();
+    let events = event_of(fact);
+    loop {
+        let body = events.new_tree(&mut runner).expect("an event").current();
+        let Body::Event { payload, .. } = &body else {
+            panic!("{} has no events", fact.name);
+        };
+        if let Some(found) = wanted(&**payload) {
+            return (body, found);
+        }
+    }
 }
 
 /// An event of any fact that has events.

@@ -2,22 +2,28 @@
 //! it means before anything else is asked, so that a new signature finds its trouble in an old
 //! recording. What an older recording says of this itself stands.
 
+mod units;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use sexton_model::fact::Fact;
 use sexton_model::fact::exit::{CLIENT_ENDED, PROCESS_FAILED, ProcessExit};
 use sexton_model::fact::klog::{KLOG_EVENT, KernelLine};
+use sexton_model::fact::unit::{UNIT_FILE, UNIT_SHAPE};
 use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
 use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::Subject;
 use sexton_model::text::unescape;
-use sexton_model::timeline::Timeline;
+use sexton_model::timeline::{Records, Timeline};
 use sexton_signatures::Signatures;
 
-/// A recording in which lines of the kernel's log and exits of processes have a meaning.
+use units::Units;
+
+/// A recording in which lines of the kernel's log, exits of processes and files of units have a
+/// meaning.
 pub(crate) struct Recognized<'a> {
     seen: &'a dyn Timeline,
     /// In place of those that were seen, in the order of time.
@@ -26,17 +32,29 @@ pub(crate) struct Recognized<'a> {
 
 impl<'a> Recognized<'a> {
     pub(crate) fn new(seen: &'a dyn Timeline, signatures: &Signatures) -> Self {
+        let units = Units::of(seen, signatures);
+        let known = |record: &Record| match &units {
+            Some(units) if is_of_units(record) => units.recognize(record),
+            _ => recognize(record, signatures),
+        };
         let events = seen.all().filter(|record| is_open(record));
         Self {
             seen,
             recognized: events
-                .map(|record| recognize(record, signatures).unwrap_or_else(|| record.clone()))
+                .map(|record| known(record).unwrap_or_else(|| record.clone()))
                 .collect(),
         }
     }
 }
 
-/// A record with what signatures say of it; `None` if they say nothing.
+/// All records, with what signatures say of them.
+pub fn recognize_all(seen: &dyn Timeline, signatures: &Signatures) -> Records {
+    let recognized = Recognized::new(seen, signatures);
+    Records::new(recognized.all().cloned().collect())
+}
+
+/// A record with what signatures say of it alone; `None` if they say nothing. Files of units are
+/// judged together.
 pub fn recognize(record: &Record, signatures: &Signatures) -> Option<Record> {
     if !is_open(record) {
         return None;
@@ -68,6 +86,12 @@ fn is_open(record: &Record) -> bool {
     let line = record.says(&KLOG_EVENT);
     line.is_some_and(|line: &KernelLine| line.class.is_none() && line.line.is_some())
         || exit(record).is_some_and(|exit| exit.role.is_none())
+        || is_of_units(record)
+}
+
+fn is_of_units(record: &Record) -> bool {
+    let fact = record.fact();
+    fact.is_some_and(|fact| *fact == UNIT_FILE.fact || *fact == UNIT_SHAPE.fact)
 }
 
 fn exit(record: &Record) -> Option<&ProcessExit> {

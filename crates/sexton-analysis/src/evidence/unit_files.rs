@@ -51,6 +51,13 @@ impl<'a> Weighed<'a> {
         self.says().offender_unsure == Some(true)
     }
 
+    /// What a signature that suspects it asks for and the recording does not say.
+    pub(crate) fn unknown(self) -> Option<&'a str> {
+        let says = self.says();
+        let is_free = says.offender_veto.is_none() && !self.is_must();
+        says.offender_unknown.as_deref().filter(|_| is_free)
+    }
+
     pub(crate) fn is_broken(self) -> bool {
         self.says().fails.is_some()
     }
@@ -97,6 +104,13 @@ fn weigh(unit: Weighed<'_>) -> (UnitVerdict, String) {
     ) {
         (Some("leave"), None, Some(why)) => (UnitVerdict::Harmless, why.clone()),
         (_, Some(veto), _) => (UnitVerdict::Harmless, format!("often unwanted, but {veto}")),
+        (Some("bound"), None, Some(why)) if unit.unknown().is_some() => (
+            UnitVerdict::Unknown,
+            format!(
+                "it may be of no use: {why}; not recorded: whether {}",
+                unit.unknown().unwrap_or_default()
+            ),
+        ),
         (Some("bound"), None, Some(why)) if unit.is_unsure() => (
             UnitVerdict::Unknown,
             format!("it may be of no use: {why}; what this machine is for is not known"),

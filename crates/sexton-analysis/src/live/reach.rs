@@ -33,6 +33,7 @@ static STATES: &[&Fact] = &[
     &unit::UNIT_CHANGED.fact,
     &unit::UNIT_FILE.fact,
     &unit::UNIT_SHAPE.fact,
+    &unit::UNIT_CONTEXT.fact,
     &unit::UNIT_FAILED.fact,
     &unit::UNIT_STARTED.fact,
     &host::HOST_DESCRIPTION.fact,

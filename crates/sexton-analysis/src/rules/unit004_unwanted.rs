@@ -32,9 +32,26 @@ pub(super) static RULE: Rule = Rule {
 /// The last word of the files on each unit.
 fn judge(case: &Case<'_>, out: &mut Findings) {
     for events in case.events_by_subject(&UNIT_FILE).into_values() {
-        let found = events.last().and_then(|last| finding(Weighed(*last)));
-        found.into_iter().for_each(|found| out.found(found));
+        let Some(last) = events.last().map(|last| Weighed(*last)) else {
+            continue;
+        };
+        match finding(last) {
+            Some(found) => out.found(found),
+            None => not_recorded(last)
+                .into_iter()
+                .for_each(|why| out.not_judged(CODE, why)),
+        }
     }
+}
+
+/// What a signature asks for and the recording does not say.
+fn not_recorded(unit: Weighed<'_>) -> Option<String> {
+    let unknown = unit.unknown()?;
+    let slug = unit.says().offender.as_deref().unwrap_or("unknown");
+    let name = &unit.0.subject.name;
+    Some(format!(
+        "signature {slug} suspects {name}; the recording does not say whether {unknown}"
+    ))
 }
 
 fn finding(unit: Weighed<'_>) -> Option<Finding> {

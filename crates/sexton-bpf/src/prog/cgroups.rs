@@ -1,13 +1,13 @@
 //! Loads the program that tells of cgroups as they are made, removed and released.
 
 use std::mem::MaybeUninit;
-use std::ptr;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
 use crate::loaded::{Loaded, Program, builder, hold};
+use crate::mapped::now;
 use crate::perf_event::attach_tracepoint;
 use crate::ring::{Plain, Ring, split, until_zero};
 use crate::types::KernelTypes;
@@ -123,10 +123,7 @@ impl Watch {
     /// What has been counted since it was loaded.
     pub fn tally(&self) -> Tally {
         let data = self.skel.maps.bss_data.as_deref();
-        let shared = ptr::from_ref(data.expect("the program has writable globals"));
-        // SAFETY: the mapping lives as long as the skeleton and all of it is integers.
-        // Volatile, because the kernel writes it.
-        unsafe { (&raw const (*shared).tally).read_volatile() }
+        now(&data.expect("the program has writable globals").tally)
     }
 }
 
@@ -162,6 +159,8 @@ fn open(
 unsafe impl Plain for cgroups_event {}
 // SAFETY: as above.
 unsafe impl Plain for cgroups_ancestor {}
+// SAFETY: as above.
+unsafe impl Plain for Tally {}
 
 /// Reads an event as the program wrote it.
 fn read(bytes: &[u8]) -> Option<Event> {

@@ -122,7 +122,9 @@ payload! {
         pub n: u64,
     }
 
-    /// What the files of a unit say that a boot starts or may start.
+    /// What the files of a unit say that a boot starts or may start. Recordings hold what was
+    /// read; what the deployment profile and signatures say of the unit is filled in when it is
+    /// judged. Older recordings hold that too.
     @from_old(file_from_old)
     pub struct UnitFile {
         /// the state of its file
@@ -135,9 +137,21 @@ payload! {
         pub file: Option<String>,
         /// the units from the default target to it
         pub reached_by: Vec<String>,
-        /// the deployment profile of the node
+        /// `Wants=`, also by links
+        pub wants: Vec<String>,
+        /// `Requires=`, also by links
+        pub requires: Vec<String>,
+        /// `Requisite=`
+        pub requisite: Vec<String>,
+        /// `BindsTo=`
+        pub binds_to: Vec<String>,
+        /// `Upholds=`, also by links
+        pub upholds: Vec<String>,
+        /// the unit that this socket, timer or path starts
+        pub triggers: Vec<String>,
+        /// the deployment profile of the node; filled in when judged
         pub shape: Option<String>,
-        /// whether that profile needs it
+        /// whether that profile needs it; filled in when judged
         pub role: Option<String>,
         /// the profile that says so: that of the node, or `base` of every system
         pub role_shape: Option<String>,
@@ -161,7 +175,7 @@ payload! {
         pub fails: Option<String>,
         /// why systemd skips it
         pub skipped: Option<String>,
-        /// the signature that knows it
+        /// the signature that knows it; filled in when judged, as all that follows
         pub offender: Option<String>,
         /// what that signature says of it
         pub offender_why: Option<String>,
@@ -175,6 +189,8 @@ payload! {
         pub offender_action: Option<String>,
         /// whether the signature could not see enough
         pub offender_unsure: Option<bool>,
+        /// what the signature asks for and the recording does not say
+        pub offender_unknown: Option<String>,
         /// units that start it, to be turned off too
         pub offender_triggers: Vec<String>,
         /// where this is documented
@@ -184,12 +200,62 @@ payload! {
     /// What this node is for.
     @from_old(shape_from_old)
     pub struct UnitShape {
-        /// the deployment profile, if it is known
+        /// the unit that a boot starts with; older recordings lack it, and hold what follows
+        pub start: Option<String>,
+        /// the deployment profile, if it is known: given, or filled in when judged
         pub shape: Option<String>,
         /// the evidence for it
         pub why: Option<String>,
-        /// units that the profile needs and that are missing
+        /// units that the profile needs and that are missing; filled in when judged
         pub missing: Vec<String>,
+    }
+
+    /// What signatures of units ask of a node, beside the units that are on.
+    pub struct UnitContext {
+        /// units that are off, and other names of units
+        pub units: Vec<UnitState>,
+        /// packages that are installed, by name
+        pub packages: Vec<String>,
+        /// filesystems that a boot mounts
+        pub mounts: Vec<BootMount>,
+        /// what signatures asked of files, and the answers
+        pub answers: Vec<Answer>,
+        /// what lies in some folders
+        pub folders: Vec<Folder>,
+    }
+
+    /// A unit and the state of its file.
+    pub struct UnitState {
+        /// its name
+        pub name: String,
+        /// the state of its file
+        pub state: String,
+        /// the unit that this is another name of
+        pub alias_of: Option<String>,
+    }
+
+    /// A filesystem that a boot mounts.
+    pub struct BootMount {
+        /// its type
+        pub kind: String,
+        /// its options, parted by commas
+        pub options: String,
+    }
+
+    /// What a signature asked of files, and whether it is so.
+    pub struct Answer {
+        /// what was asked: `path /etc/multipath.conf`
+        pub asked: String,
+        /// whether it is so
+        pub holds: bool,
+    }
+
+    /// A folder and the names in it.
+    pub struct Folder {
+        /// its path
+        pub path: String,
+        /// the names of what lies in it
+        pub names: Vec<String>,
     }
 }
 
@@ -288,6 +354,9 @@ facts! {
     event UNIT_LOGGED = "unit_logged" of UnitLogged;
     /// what the files of a unit say that a boot starts: state, restarts, use in this deployment
     event UNIT_FILE = "unit_file" of UnitFile;
-    /// the shape of the deployment, and the evidence for it
+    /// what the node is for: its deployment profile, and the evidence for it
     event UNIT_SHAPE = "unit_shape" of UnitShape;
+    /// what signatures of units ask of a node, beside the units that are on: in parts, whose
+    /// subject is their number
+    event UNIT_CONTEXT = "unit_context" of UnitContext;
 }

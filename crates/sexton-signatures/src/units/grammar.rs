@@ -16,6 +16,15 @@ pub enum Grammar {
 }
 
 impl Grammar {
+    /// As signatures write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postfix => "postfix",
+            Self::Shell => "shell",
+            Self::Ini => "ini",
+        }
+    }
+
     /// The value of a key: of several the last, as all three do it. In an INI file the key may
     /// be given with its section, `Section.key`.
     pub fn value(self, text: &str, key: &str) -> Option<String> {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::Signatures;
-use super::sign::Observed;
+use super::sign::{Files, Observed, Sign};
+use super::{Signatures, grammar};
 use sexton_model::glob;
 
 /// What is so on it; nothing else is.
@@ -54,6 +54,23 @@ impl Observed for Scene {
             .any(|package| glob::matches(pattern, package))
     }
 
+    fn mounts(&self, fits: &dyn Fn(&str, &str) -> bool) -> bool {
+        let table = self.texts.get("/etc/fstab").map_or("", String::as_str);
+        let mut by_table = grammar::fstab(table).into_iter();
+        by_table.any(|mount| fits(&mount.sort, &mount.options.join(",")))
+            || self.mounts.iter().any(|sort| fits(sort, ""))
+    }
+
+    fn answer(&self, question: &Sign) -> Option<bool> {
+        Some(question.ask(self))
+    }
+
+    fn is_shape(&self, name: &str) -> bool {
+        self.family.iter().any(|known| known == name)
+    }
+}
+
+impl Files for Scene {
     fn has_path(&self, path: &str) -> bool {
         let mut known = self.paths.iter().chain(self.texts.keys());
         known.any(|known| glob::matches(path, known))
@@ -63,18 +80,7 @@ impl Observed for Scene {
         self.texts.get(path).cloned()
     }
 
-    fn unit_words(&self, unit: &str, _section: &str, _key: &str) -> Vec<String> {
+    fn environment(&self, unit: &str) -> Vec<String> {
         self.environment.get(unit).cloned().unwrap_or_default()
-    }
-
-    fn unit_mounts(&self) -> Vec<(String, String)> {
-        self.mounts
-            .iter()
-            .map(|sort| (sort.clone(), String::new()))
-            .collect()
-    }
-
-    fn is_shape(&self, name: &str) -> bool {
-        self.family.iter().any(|known| known == name)
     }
 }

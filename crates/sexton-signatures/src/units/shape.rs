@@ -89,7 +89,10 @@ impl Shape {
 
     /// Why it fits; `None` if it does not.
     pub fn fits(&self, observed: &dyn Observed) -> Option<String> {
-        let fits = self.priority > 0 && self.evidence.iter().all(|sign| sign.holds(observed));
+        let fits = self.priority > 0 && {
+            let mut signs = self.evidence.iter();
+            signs.all(|sign| sign.holds(observed) == Some(true))
+        };
         let texts: Vec<String> = self
             .evidence
             .iter()

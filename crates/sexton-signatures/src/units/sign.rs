@@ -4,32 +4,30 @@ use serde::Deserialize;
 
 use sexton_model::glob;
 
-use super::grammar::{self, Grammar};
+use super::grammar::Grammar;
 
-/// What signs are looked for on.
+/// What signs are matched with: what was seen of a node or an image.
 pub trait Observed {
     /// Whether a unit that fits the pattern is enabled.
     fn is_enabled(&self, pattern: &str) -> bool;
     /// Whether a package that fits the pattern is installed.
     fn has_package(&self, pattern: &str) -> bool;
-    /// Whether there is a file at a path; the last part may be a pattern.
-    fn has_path(&self, path: &str) -> bool;
-    /// Whether a line of a file holds a text, which may be a pattern; comments do not count.
-    fn has_text(&self, path: &str, text: &str) -> bool {
-        let content = self.text(path).unwrap_or_default();
-        let lines = content.lines().map(str::trim_start);
-        lines
-            .filter(|line| !line.starts_with('#'))
-            .any(|line| line_has(line, text))
-    }
-    /// The text of a file; `None` if it is not there.
-    fn text(&self, path: &str) -> Option<String>;
-    /// The words of a setting of a unit, drop-ins included.
-    fn unit_words(&self, unit: &str, section: &str, key: &str) -> Vec<String>;
-    /// Mounts by units that a boot starts: their sort and options.
-    fn unit_mounts(&self) -> Vec<(String, String)>;
+    /// Whether a boot mounts something whose type and options fit.
+    fn mounts(&self, fits: &dyn Fn(&str, &str) -> bool) -> bool;
+    /// What files say to one of the [open questions](Sign::question); `None` if nobody looked.
+    fn answer(&self, question: &Sign) -> Option<bool>;
     /// Whether this is the shape, or one that the shape builds on.
     fn is_shape(&self, name: &str) -> bool;
+}
+
+/// Files that open questions are put to.
+pub trait Files {
+    /// Whether there is a file at a path; the last part may be a pattern.
+    fn has_path(&self, path: &str) -> bool;
+    /// The text of a file; `None` if it is not there.
+    fn text(&self, path: &str) -> Option<String>;
+    /// What a unit gives its programs, `KEY=value`, drop-ins included.
+    fn environment(&self, unit: &str) -> Vec<String>;
 }
 
 /// Whether a line holds a text, which may be a pattern: `relayhost = ?*`.
@@ -45,23 +43,6 @@ const ANY: &str = "*";
 
 fn any() -> String {
     ANY.to_owned()
-}
-
-fn is_mounted(observed: &dyn Observed, sort: &str, option: &str) -> bool {
-    let fits = |found: &str, options: &[&str]| {
-        let has_option = options.iter().any(|one| glob::matches(option, one));
-        glob::matches(sort, found) && has_option
-    };
-    let table = observed.text("/etc/fstab").unwrap_or_default();
-    let by_table = grammar::fstab(&table).iter().any(|mount| {
-        let options: Vec<&str> = mount.options.iter().map(String::as_str).collect();
-        fits(&mount.sort, &options)
-    });
-    by_table
-        || observed.unit_mounts().iter().any(|(found, options)| {
-            let options: Vec<&str> = options.split(',').collect();
-            fits(found, &options)
-        })
 }
 
 /// One sign.
@@ -117,31 +98,81 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Whether it is so.
-    pub fn holds(&self, observed: &dyn Observed) -> bool {
-        match self {
+    /// Whether it is so; `None` if nobody looked.
+    pub fn holds(&self, observed: &dyn Observed) -> Option<bool> {
+        Some(match self {
             Self::Enabled(pattern) => observed.is_enabled(pattern),
             Self::Package(pattern) => observed.has_package(pattern),
-            Self::Path(path) => observed.has_path(path),
-            Self::Text { path, has } => observed.has_text(path, has),
+            Self::Mount { sort, option } => observed.mounts(&|found, options| {
+                let mut options = options.split(',');
+                glob::matches(sort, found) && options.any(|one| glob::matches(option, one))
+            }),
+            Self::Shape(name) => observed.is_shape(name),
+            Self::Not(sign) => !sign.holds(observed)?,
+            Self::Any(signs) => {
+                let holds: Vec<Option<bool>> =
+                    signs.iter().map(|sign| sign.holds(observed)).collect();
+                let is_so = holds.contains(&Some(true));
+                return (is_so || !holds.contains(&None)).then_some(is_so);
+            }
+            Self::Path(_) | Self::Text { .. } | Self::Setting { .. } | Self::Environment { .. } => {
+                return observed.answer(self);
+            }
+        })
+    }
+
+    /// What it asks of files, as recordings hold it. `None` if what recordings hold in any case
+    /// tells whether it is so: units, packages and mounts.
+    pub fn question(&self) -> Option<String> {
+        match self {
+            Self::Path(path) => Some(format!("path {path}")),
+            Self::Text { path, has } => Some(format!("text {path} has {has}")),
+            Self::Setting {
+                path,
+                grammar,
+                key,
+                is,
+            } => Some(format!("setting {path} {} {key} is {is}", grammar.name())),
+            Self::Environment { unit, has } => Some(format!("environment {unit} has {has}")),
+            _ => None,
+        }
+    }
+
+    /// The open questions in it.
+    pub fn questions<'a>(&'a self, into: &mut Vec<&'a Sign>) {
+        match self {
+            Self::Not(sign) => sign.questions(into),
+            Self::Any(signs) => signs.iter().for_each(|sign| sign.questions(into)),
+            other if other.question().is_some() => into.push(other),
+            _ => {}
+        }
+    }
+
+    /// The answer of files to an open question.
+    pub fn ask(&self, files: &dyn Files) -> bool {
+        match self {
+            Self::Path(path) => files.has_path(path),
+            Self::Text { path, has } => {
+                let content = files.text(path).unwrap_or_default();
+                let lines = content.lines().map(str::trim_start);
+                let mut lines = lines.filter(|line| !line.starts_with('#'));
+                lines.any(|line| line_has(line, has))
+            }
             Self::Setting {
                 path,
                 grammar,
                 key,
                 is,
             } => {
-                let text = observed.text(path).unwrap_or_default();
+                let text = files.text(path).unwrap_or_default();
                 let value = grammar.value(&text, key);
                 value.is_some_and(|value| glob::matches(is, &value.to_ascii_lowercase()))
             }
-            Self::Mount { sort, option } => is_mounted(observed, sort, option),
-            Self::Environment { unit, has } => observed
-                .unit_words(unit, "Service", "Environment")
-                .iter()
-                .any(|word| glob::matches(has, word)),
-            Self::Shape(name) => observed.is_shape(name),
-            Self::Not(sign) => !sign.holds(observed),
-            Self::Any(signs) => signs.iter().any(|sign| sign.holds(observed)),
+            Self::Environment { unit, has } => {
+                let words = files.environment(unit);
+                words.iter().any(|word| glob::matches(has, word))
+            }
+            _ => false,
         }
     }
 
@@ -149,7 +180,7 @@ impl Sign {
     pub fn told(&self, observed: &dyn Observed) -> String {
         match self {
             Self::Any(signs) => {
-                let holding = signs.iter().find(|sign| sign.holds(observed));
+                let holding = signs.iter().find(|sign| sign.holds(observed) == Some(true));
                 holding.map_or_else(|| self.text(), |sign| sign.told(observed))
             }
             other => other.text(),

@@ -106,6 +106,8 @@ pub struct Match {
     pub evidence: Vec<String>,
     /// What forbids it.
     pub veto: Option<String>,
+    /// What it asks for and nobody looked at.
+    pub unknown: Option<String>,
 }
 
 impl Signature {
@@ -153,17 +155,21 @@ impl Signature {
     }
 
     fn weigh_signs(&self, shape: Option<&String>, observed: &dyn Observed) -> Option<Match> {
-        if !self.evidence.iter().all(|sign| sign.holds(observed)) {
+        let is = |sign: &&Sign, so| sign.holds(observed) == so;
+        if self.evidence.iter().any(|sign| is(&sign, Some(false))) {
             return None;
         }
         let shape = shape.map(|shape| format!("this is a {shape}"));
+        let holding = self.evidence.iter().filter(|sign| is(sign, Some(true)));
         let evidence = shape
             .into_iter()
-            .chain(self.evidence.iter().map(|sign| sign.told(observed)));
-        let veto = self.veto.iter().find(|sign| sign.holds(observed));
+            .chain(holding.map(|sign| sign.told(observed)));
+        let veto = self.veto.iter().find(|sign| is(sign, Some(true)));
+        let mut signs = self.evidence.iter().chain(&self.veto);
         Some(Match {
             evidence: evidence.collect(),
             veto: veto.map(|sign| sign.told(observed)),
+            unknown: signs.find(|sign| is(sign, None)).map(Sign::text),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What starts what, from `default.target` on.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 
 use crate::unit_file::name;
@@ -57,7 +57,7 @@ impl Graph {
             };
             graph.add(set, &trigger.by, &trigger.unit, how, trigger.file.clone());
         }
-        graph.reached = graph.reach(set, &BTreeSet::new());
+        graph.reached = graph.reach(set);
         graph
     }
 
@@ -106,23 +106,20 @@ impl Graph {
         });
     }
 
-    /// The edge by which each unit is reached first, if none of the units `off` could start.
-    fn reach(&self, set: &UnitSet, off: &BTreeSet<String>) -> BTreeMap<String, Option<usize>> {
+    /// The edge by which each unit is reached first.
+    fn reach(&self, set: &UnitSet) -> BTreeMap<String, Option<usize>> {
         let mut out: HashMap<&str, Vec<usize>> = HashMap::new();
         for (n, edge) in self.edges.iter().enumerate() {
             if edge.how != NEEDS {
                 out.entry(&edge.from).or_default().push(n);
             }
         }
-        let start = set
-            .find(START)
-            .map_or(START, |unit| unit.own_name.as_str())
-            .to_owned();
+        let start = start_of(set).to_owned();
         let mut reached = BTreeMap::from([(start.clone(), None)]);
         let mut queue = VecDeque::from([start]);
         while let Some(name) = queue.pop_front() {
             let is_off = set.find(&name).is_none_or(|unit| unit.state.is_masked());
-            if is_off || off.contains(&name) {
+            if is_off {
                 continue;
             }
             for &n in out.get(name.as_str()).map_or(&[][..], Vec::as_slice) {
@@ -134,11 +131,6 @@ impl Graph {
             }
         }
         reached
-    }
-
-    /// The units that a boot reaches if none of the units `off` could start.
-    pub(crate) fn reached_without(&self, set: &UnitSet, off: &BTreeSet<String>) -> HashSet<String> {
-        self.reach(set, off).into_keys().collect()
     }
 
     /// All edges, of starting and of needing.
@@ -174,6 +166,11 @@ impl Graph {
         let edges = edges.iter().map(|&n| &self.edges[n]);
         edges.filter(|edge| edge.how != NEEDS).collect()
     }
+}
+
+/// The unit that a boot starts with, by its own name.
+pub(crate) fn start_of(set: &UnitSet) -> &str {
+    set.find(START).map_or(START, |unit| unit.own_name.as_str())
 }
 
 /// The unit that a socket, timer or path starts; `None` of other sorts.

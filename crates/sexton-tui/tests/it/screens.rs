@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use proptest::strategy::{Strategy as _, ValueTree as _};
-use proptest::test_runner::TestRunner;
 use sexton_model::fact::sexton::SEXTON_POLL_NS;
 use sexton_model::fact::show::Show;
 use sexton_model::fact::{self, Fact};
+use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::Subject;
 use sexton_model::timeline::Records;
@@ -154,26 +153,6 @@ fn panels(records: &[Record]) -> Vec<String> {
     (0..8).map(|_| panel()).collect()
 }
 
-/// An event that the time line shows.
-fn marked(fact: &'static Fact) -> Option<Record> {
-    let Show::Marks(mark) = fact.show else {
-        return None;
-    };
-    let mut runner = TestRunner::deterministic();
-    let events = arbitrary::event_of(fact);
-    std::iter::repeat_with(|| events.new_tree(&mut runner).expect("an event").current())
-        .map(|body| Record {
-            at: at(2),
-            sensor: "test".into(),
-            subject: Subject::node(),
-            body,
-        })
-        .find(|record| match &record.body {
-            Body::Event { payload, .. } => mark(&record.subject, &**payload).is_some(),
-            _ => false,
-        })
-}
-
 #[test]
 fn every_fact_with_a_place_on_the_time_line_is_on_the_screen() {
     let sample = |second: u64, fact: &'static Fact, value: f64| Record {
@@ -189,7 +168,14 @@ fn every_fact_with_a_place_on_the_time_line_is_on_the_screen() {
             Show::Series(_) | Show::Growth(..) => {
                 vec![sample(1, fact, 1.0), sample(2, fact, 3.0)]
             }
-            Show::Marks(_) => marked(fact).into_iter().collect(),
+            Show::Marks(mark) => {
+                let is_shown = |payload: &dyn Payload| mark(&Subject::node(), payload);
+                let (body, _) = arbitrary::first_event(fact, is_shown);
+                vec![Record {
+                    body,
+                    ..sample(2, fact, 0.0)
+                }]
+            }
             Show::Core(_) | Show::Not => continue,
         };
         let with = panels(&[&quiet[..], &records].concat());

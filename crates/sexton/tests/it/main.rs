@@ -8,6 +8,7 @@ mod codes;
 mod command;
 mod contract;
 mod diagnose;
+mod facts;
 mod generate;
 mod golden;
 mod help;

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use sexton_host::{FolderRoot, Host};
 use sexton_model::fact::klog::{KLOG_EVENT, KernelLine};
 use sexton_model::fact::sexton::SEXTON_POLL_NS;
 use sexton_model::moment::Moment;
-use sexton_model::record::Sink;
+use sexton_model::record::{Record, Sink};
 use sexton_model::subject::{Subject, SubjectKind};
+use sexton_sensors::{SENSORS, unit_files};
 use sexton_store::{BundleWriter, Limits, Node};
 use sexton_testkit::TempTree;
 
@@ -32,6 +34,10 @@ fn record(to: &Path) {
         ..KernelLine::default()
     };
     out.event(now, &Subject::node(), &KLOG_EVENT, seen);
+    write(to, &out.into_records(), now);
+}
+
+fn write(to: &Path, records: &[Record], now: Moment) {
     let node = Node {
         name: "synthetic".into(),
         kernel: "6.12".into(),
@@ -39,7 +45,7 @@ fn record(to: &Path) {
     };
     let limits = Limits::ring(64 << 20, Duration::from_secs(86_400));
     let mut writer = BundleWriter::create(to, limits, node, now).expect("a bundle");
-    writer.append(&out.into_records()).expect("room");
+    writer.append(records).expect("room");
     writer.finish(now).expect("sealed");
 }
 
@@ -77,6 +83,76 @@ fn a_signature_finds_its_trouble_in_an_older_recording() {
     let output = sexton(&with);
     assert_eq!(codes(&output), ["NIC001"], "{}", stderr(&output));
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// A node whose files the sensor read: `frobd.service` is enabled, its package is installed, and
+/// `/etc/frob.conf` is there.
+fn record_units(to: &Path) {
+    let unit = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=multi-user.target\n";
+    let package = "Package: frob\nStatus: install ok installed\nVersion: 1\n\n";
+    let units = "/usr/lib/systemd/system";
+    let tree = TempTree::new()
+        .file(&format!("{units}/multi-user.target"), "[Unit]\n")
+        .file(&format!("{units}/frobd.service"), unit)
+        .file("/etc/frob.conf", "flux = 1\n")
+        .file("/var/lib/dpkg/status", package)
+        .file("/bin/true", "")
+        .link(&format!("{units}/default.target"), "multi-user.target")
+        .link(
+            "/etc/systemd/system/multi-user.target.wants/frobd.service",
+            &format!("{units}/frobd.service"),
+        );
+    let root = FolderRoot::open(tree.path()).expect("opens");
+    let host = Host::unbooted(Box::new(root));
+    let spec = SENSORS.iter().find(|spec| spec.name == unit_files::NAME);
+    let mut sensor = (spec.expect("a sensor").open)(&host).expect("it opens");
+    let now = Moment::from_ns(90_000_000_000);
+    let mut out = Sink::new(unit_files::NAME, now);
+    let itself = Subject::new(SubjectKind::Sensor, unit_files::NAME);
+    out.sample(&itself, &SEXTON_POLL_NS, 1_000.0);
+    sensor.poll(&host, &mut out);
+    write(to, &out.into_records(), now);
+}
+
+/// What the files of units say is recorded, and not what signatures say of it.
+#[test]
+fn a_unit_signature_finds_its_trouble_in_an_older_recording() {
+    let place = TempTree::new();
+    let bundle = place.path().join("node.bundle");
+    record_units(&bundle);
+    let diagnose = ["diagnose", "--json", "--from", text(&bundle)];
+    // The program of the unit is no program, which UNIT006 says.
+    let unwanted = |output: &std::process::Output| -> Vec<String> {
+        let codes = codes(output).into_iter();
+        codes.filter(|code| code == "UNIT004").collect()
+    };
+    assert_eq!(unwanted(&sexton(&diagnose)), [""; 0]);
+    let judge = |evidence: &str, veto: &str| {
+        let file = place.path().join("frob.toml");
+        let signature = format!(
+            "title = \"frob\"\nunits = [\"frobd.service\"]\nwhy = \"it frobs\"\nrisk = \"low\"\n\
+             source = [\"a test\"]\nevidence = [{evidence}]\nveto = [{veto}]\n"
+        );
+        fs::write(&file, signature).expect("written");
+        sexton(&[&diagnose[..], &["--signatures", text(&file)]].concat())
+    };
+    let found = |evidence: &str, veto: &str| unwanted(&judge(evidence, veto));
+    let package = "{ package = \"frob\" }";
+    assert_eq!(found(package, ""), ["UNIT004"]);
+    assert_eq!(found("{ package = \"grob\" }", ""), [""; 0]);
+    assert_eq!(found(package, "{ enabled = \"frob*\" }"), [""; 0]);
+    assert_eq!(found("{ path = \"/etc/frob.conf\" }", ""), ["UNIT004"]);
+    assert_eq!(found("", "{ path = \"/etc/grob.conf\" }"), ["UNIT004"]);
+    assert_eq!(found("", "{ path = \"/etc/*.conf\" }"), [""; 0]);
+    // No content of files is recorded: that is said, and nothing is accused.
+    let output = judge(
+        "{ text = { path = \"/etc/frob.conf\", has = \"flux\" } }",
+        "",
+    );
+    assert_eq!(unwanted(&output), [""; 0]);
+    let said = "signature frob suspects frobd.service; the recording does not say whether \
+                /etc/frob.conf holds flux";
+    assert!(stdout(&output).contains(said), "{}", stdout(&output));
 }
 
 /// The same on every command that judges: nothing is watched or opened before.

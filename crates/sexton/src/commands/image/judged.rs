@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use sexton_analysis::Policy;
+use sexton_analysis::evidence::recognized::recognize_all;
 use sexton_analysis::evidence::unit_files as verdicts;
 use sexton_host::clock;
 use sexton_model::audit::{Audit, AuditOs, AuditUnit, UnitVerdict};
@@ -45,8 +46,8 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, more: &SignatureArgs)
     let image = sexton_image::open(source)?;
     let survey = Survey::take(image.root.as_ref(), signatures, shape);
     let mut sink = Sink::new("unit_files", clock::now());
-    unit_files::tell(&survey, &mut sink);
-    let records = Records::new(sink.into_records());
+    unit_files::tell(&survey, shape, &mut sink);
+    let records = recognize_all(&Records::new(sink.into_records()), &all);
     let findings = sexton_analysis::findings(&records, &Policy::default(), &CODES);
     let mut codes: HashMap<&str, Vec<&'static str>> = HashMap::new();
     for finding in &findings {

@@ -81,14 +81,16 @@ pub fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-pub(crate) fn may_alias(sort: &str) -> bool {
+/// Whether units of this sort may have other names.
+pub fn may_alias(sort: &str) -> bool {
     matches!(
         sort,
         "service" | "socket" | "target" | "device" | "timer" | "path"
     )
 }
 
-pub(crate) fn may_template(sort: &str) -> bool {
+/// Whether units of this sort may be templates.
+pub fn may_template(sort: &str) -> bool {
     matches!(sort, "service" | "socket" | "target" | "timer" | "path")
 }
 
