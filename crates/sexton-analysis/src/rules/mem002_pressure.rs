@@ -31,8 +31,8 @@ const CODE: &str = "MEM002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "tasks wait for memory",
-    needs: &[],
-    uses: &["memory", "pressure", "processes", "disks"],
+    needs: &["memory"],
+    uses: &["pressure", "processes", "disks"],
     is_essential: true,
     is_cause: true,
     thresholds: &[&SOME, &OF_CGROUP, &IO, &REREAD, &LEAST, &GRAVE],
@@ -118,15 +118,10 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             by_reads(case, waits)
         }
     };
-    let can_tell = case.heard("memory") || !case.had("memory");
     match strain {
         Some(strain) => out.found(finding(case, &strain)),
-        None if !can_tell => out.not_judged(CODE, case.why_silent("memory")),
-        None if case.heard("pressure") => {}
-        None if !(case.heard("memory") && case.heard("processes")) => {
-            out.not_judged(CODE, case.why_silent("pressure"));
-        }
-        None => {}
+        None if case.heard("pressure") || case.heard("processes") => {}
+        None => out.not_judged(CODE, case.why_silent("pressure")),
     }
 }
 
@@ -263,7 +258,7 @@ const LOOKS: &str = "memory: memory cgroups";
 
 fn evidence(case: &Case<'_>, strain: &Strain, places: &[Place], tasks: &[Task]) -> Vec<Evidence> {
     let mut all = of_waits(case, strain);
-    all.extend(of_reads(case, strain));
+    all.extend(of_reads(strain));
     all.extend(of_left(case, strain));
     let at_limit = places.iter().filter(|place| place.hits > 0).take(4);
     all.extend(at_limit.map(of_place));
@@ -315,11 +310,8 @@ fn of_waits(case: &Case<'_>, strain: &Strain) -> Vec<Evidence> {
     std::iter::once(memory).chain(io).collect()
 }
 
-fn of_reads(case: &Case<'_>, strain: &Strain) -> Vec<Evidence> {
+fn of_reads(strain: &Strain) -> Vec<Evidence> {
     const SOURCE: &str = "memory: /proc/vmstat";
-    if !case.heard("memory") {
-        return vec![Evidence::missing(SOURCE, case.why_silent("memory"))];
-    }
     let text = format!(
         "disks read {}/s, of which {} had been in memory and was reclaimed",
         bytes(strain.read),
