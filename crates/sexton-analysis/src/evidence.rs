@@ -11,6 +11,7 @@
 //! - `readers`: who had the kernel work on memory cgroups, by `kernel_walks` on its stack;
 //! - `kernel_log`, `nic_troubles`: known lines, and what went wrong with NICs;
 //! - `disk_load`: times in which a disk was busy, who used it and who waited;
+//! - `memory_load`: times in which tasks waited for memory, and whose cgroups and processes;
 //! - `kernel_wait`: what a task waits for, by the kernel functions it is in;
 //! - `oom_kills`: processes that the kernel killed for lack of memory;
 //! - `unit_files`: what the files of units say;
@@ -26,6 +27,7 @@ pub(crate) mod disk_load;
 pub(crate) mod growth;
 pub(crate) mod kernel_log;
 pub(crate) mod kernel_wait;
+pub(crate) mod memory_load;
 pub(crate) mod nameless;
 pub(crate) mod nic_troubles;
 pub(crate) mod oom_kills;

@@ -10,6 +10,8 @@ mod hw001_io001;
 mod io001_task001;
 mod lost_krn001;
 mod mcg001_cpu002;
+mod mem001_job001;
+mod mem002_io001;
 mod net001_nic001;
 mod nic001_job001;
 mod oom_to_loop;
@@ -42,6 +44,7 @@ static LINKS: &[&LinkRule] = &[
     &unit_to_pile::FROM_CHURN,
     &container_to_pile::LINK,
     &pile_to_count::LINK,
+    &mem002_io001::LINK,
     &hw001_io001::LINK,
     &io001_task001::LINK,
     &task002_lim001::LINK,
@@ -60,6 +63,7 @@ static LINKS: &[&LinkRule] = &[
     &net001_nic001::OF_COMPLAINT,
     &net001_nic001::OF_POLLING,
     &nic001_job001::LINK,
+    &mem001_job001::LINK,
 ];
 
 /// Says whether a finding of one rule causes one of another.

@@ -16,7 +16,9 @@ mod mcg001_dying_pile_up;
 mod mcg002_leaked_directories;
 mod mcg003_too_many;
 mod mem001_oom_kills;
+mod mem002_pressure;
 mod net001_starved_polling;
+mod net002_drops;
 mod nic001_reset;
 mod task001_hung_tasks;
 mod task002_defunct_children;
@@ -45,6 +47,7 @@ pub static RULES: &[&Rule] = &[
     &mcg001_dying_pile_up::RULE,
     &mcg002_leaked_directories::RULE,
     &mcg003_too_many::RULE,
+    &mem002_pressure::RULE,
     &io001_saturated_disk::RULE,
     &task001_hung_tasks::RULE,
     &task002_defunct_children::RULE,
@@ -57,6 +60,7 @@ pub static RULES: &[&Rule] = &[
     &cpu001_lost_core::RULE,
     &krn001_complaint::RULE,
     &net001_starved_polling::RULE,
+    &net002_drops::RULE,
     &nic001_reset::RULE,
     &job001_lost_work::RULE,
 ];

@@ -45,7 +45,7 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 15] = [
+const SENSORS: [&str; 17] = [
     "cgroups",
     "containers",
     "cores",
@@ -55,7 +55,9 @@ const SENSORS: [&str; 15] = [
     "klog",
     "limits",
     "memcg",
+    "memory",
     "napi",
+    "network",
     "nics",
     "pressure",
     "processes",

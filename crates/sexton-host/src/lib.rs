@@ -8,6 +8,7 @@ pub mod cgroup;
 pub mod clock;
 pub mod code;
 pub mod ethtool;
+pub mod listening;
 pub mod machine;
 pub mod mounts;
 pub mod own;

@@ -181,7 +181,7 @@ fn message(family: u16, command: u8, attribute: u16, value: &[u8]) -> Vec<u8> {
 }
 
 /// Hands over kind and body of each message; bytes that are none end it.
-fn each_message(mut bytes: &[u8], mut take: impl FnMut(u16, &[u8])) {
+pub(crate) fn each_message(mut bytes: &[u8], mut take: impl FnMut(u16, &[u8])) {
     while let Some(header) = bytes.first_chunk::<HEADER>() {
         let [l0, l1, l2, l3, k0, k1, ..] = *header;
         let len = u32::from_ne_bytes([l0, l1, l2, l3]) as usize;

@@ -80,8 +80,10 @@ pub mod host;
 pub mod klog;
 pub mod limit;
 pub mod memcg;
+pub mod memory;
 pub mod metric;
 pub mod napi;
+pub mod network;
 pub mod nic;
 pub mod pressure;
 pub mod process;
@@ -116,10 +118,12 @@ static AREAS: &[Area] = areas! {
     "Containers": container,
     "Network polling": napi,
     "Network devices": nic,
+    "Packets that are dropped": network,
     "Kernel log": klog,
     "Processes": process,
     "Processes that exited": exit,
     "Pressure": pressure,
+    "Memory": memory,
     "Disks": disk,
     "Filesystems": filesystem,
     "Limits": limit,

@@ -7,6 +7,8 @@ pub use crate::disks::fuzzing::disk_files;
 pub use crate::host::fuzzing::descriptions;
 pub use crate::klog::fuzzing::kernel_log_record;
 pub use crate::limits::fuzzing::limit_files;
+pub use crate::memory::fuzzing::memory_files;
+pub use crate::network::fuzzing::network_files;
 pub use crate::nics::fuzzing::{driver_statistics, interrupt_files};
 pub use crate::pressure::fuzzing::pressure_file;
 pub use crate::processes::fuzzing::process_stat;

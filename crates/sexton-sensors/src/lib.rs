@@ -26,7 +26,9 @@ mod journal;
 mod klog;
 mod limits;
 mod lineage;
+mod memory;
 mod napi;
+mod network;
 mod nics;
 mod prerequisites;
 mod pressure;
@@ -59,7 +61,9 @@ pub static SENSORS: &[&SensorSpec] = &[
     &journal::SPEC,
     &klog::SPEC,
     &limits::SPEC,
+    &memory::SPEC,
     &napi::SPEC,
+    &network::SPEC,
     &nics::SPEC,
     &pressure::SPEC,
     &processes::SPEC,

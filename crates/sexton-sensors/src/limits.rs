@@ -11,7 +11,7 @@
 
 mod cgroups;
 pub(crate) mod fuzzing;
-mod node;
+pub(crate) mod node;
 
 use std::time::Duration;
 

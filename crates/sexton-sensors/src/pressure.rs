@@ -12,7 +12,7 @@
 //! Overhead: `docs/overhead.md#pressure`.
 
 pub(crate) mod fuzzing;
-mod psi;
+pub(crate) mod psi;
 mod survey;
 mod tasks;
 mod throttle;

@@ -44,21 +44,7 @@ impl Load<'_> {
 /// The longest time in which a disk was at least so busy.
 pub(crate) fn longest<'a>(case: &Case<'a>, disk: &'a Subject, least_busy: f64) -> Option<Load<'a>> {
     let samples: Vec<(Moment, f64)> = case.samples(&fact::DISK_BUSY_RATIO, disk).collect();
-    let mut spans: Vec<(Moment, Moment)> = Vec::new();
-    for (i, (at, busy)) in samples.iter().enumerate() {
-        if *busy < least_busy {
-            continue;
-        }
-        // A sample is about the time since the one before.
-        let from = i.checked_sub(1).map_or(*at, |before| samples[before].0);
-        match spans.last_mut() {
-            Some(last) if from.since(last.1) <= PAUSE => last.1 = *at,
-            _ => spans.push((from, *at)),
-        }
-    }
-    let (from, to) = spans
-        .into_iter()
-        .max_by_key(|(from, to)| (to.since(*from), *from))?;
+    let (from, to) = span::longest_above(&samples, least_busy, PAUSE)?;
     let within = [(from, to)];
     let mean = |fact| {
         let samples: Vec<(Moment, f64)> = case.samples(fact, disk).collect();
@@ -81,18 +67,10 @@ fn grown(
     case: &Case<'_>,
     fact: &'static sexton_model::fact::Fact,
     disk: &Subject,
-    (from, to): (Moment, Moment),
+    within: (Moment, Moment),
 ) -> f64 {
-    let inside: Vec<(Moment, f64)> = case
-        .samples(fact, disk)
-        .filter(|(at, _)| *at >= from && *at <= to)
-        .collect();
-    match (inside.first(), inside.last()) {
-        (Some(first), Some(last)) if last.0 > first.0 => {
-            (last.1 - first.1).max(0.0) / last.0.since(first.0).as_secs_f64()
-        }
-        _ => 0.0,
-    }
+    let samples: Vec<(Moment, f64)> = case.samples(fact, disk).collect();
+    span::growth(&samples, within).unwrap_or(0.0)
 }
 
 /// The longest time in which a disk had requests and completed none.

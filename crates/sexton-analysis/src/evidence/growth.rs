@@ -216,6 +216,7 @@ mod tests {
             live: 0,
             dying: points.last().map_or(0, |point| point.1 as u64),
             leaked: 0,
+            young_empty: 0,
             pages: None,
             without_pin: 0,
             oldest_seconds: None,

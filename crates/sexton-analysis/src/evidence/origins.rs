@@ -27,6 +27,8 @@ pub(crate) struct Origin<'a> {
     pub(crate) live: u64,
     pub(crate) dying: u64,
     pub(crate) leaked: u64,
+    /// Live, empty and made within the last hour.
+    pub(crate) young_empty: u64,
     /// Pages by kind: file, shmem, anon, other. `None` where they were not seen.
     pub(crate) pages: Option<[u64; 4]>,
     pub(crate) without_pin: u64,
@@ -74,6 +76,7 @@ pub(crate) fn all<'a>(case: &Case<'a>) -> Vec<Origin<'a>> {
         if let Some((at, _)) = last_census.filter(|(at, _)| *at > origin.at) {
             origin.points.push((*at, 0.0));
             (origin.at, origin.dying, origin.leaked) = (*at, 0, 0);
+            origin.young_empty = 0;
         }
         origins.push(origin);
     }
@@ -107,6 +110,7 @@ fn origin<'a>(event: Event<'a, MemcgOrigin>, points: Vec<(Moment, f64)>) -> Orig
         live: says.live.unwrap_or(0),
         dying: says.dying.unwrap_or(0),
         leaked: says.leaked.unwrap_or(0),
+        young_empty: says.young_empty.unwrap_or(0),
         pages: says.file.map(|_| pages.map(|n| n.unwrap_or(0))),
         without_pin: says.without_pin.unwrap_or(0),
         oldest_seconds: says.oldest_seconds,

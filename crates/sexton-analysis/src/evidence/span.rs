@@ -41,6 +41,43 @@ pub(crate) fn mean(samples: &[(Moment, f64)], within: &[(Moment, Moment)]) -> Op
     (weight > 0.0).then(|| sum / weight)
 }
 
+/// The longest stretch in which samples, which are in the order of time, were at least so large.
+/// A sample is about the time since the one before; smaller ones for up to `pause` do not end a
+/// stretch.
+pub(crate) fn longest_above(
+    samples: &[(Moment, f64)],
+    least: f64,
+    pause: Duration,
+) -> Option<(Moment, Moment)> {
+    let mut spans: Vec<(Moment, Moment)> = Vec::new();
+    for (i, (at, value)) in samples.iter().enumerate() {
+        if *value < least {
+            continue;
+        }
+        let from = i.checked_sub(1).map_or(*at, |before| samples[before].0);
+        match spans.last_mut() {
+            Some(last) if from.since(last.1) <= pause => last.1 = *at,
+            _ => spans.push((from, *at)),
+        }
+    }
+    let longest = |(from, to): &(Moment, Moment)| (to.since(*from), *from);
+    spans.into_iter().max_by_key(longest)
+}
+
+/// The growth of a counter in a second, by its samples within a span. `None` with fewer than two;
+/// a counter that began anew has not grown.
+pub(crate) fn growth(samples: &[(Moment, f64)], (from, to): (Moment, Moment)) -> Option<f64> {
+    let inside = samples.iter().filter(|(at, _)| *at >= from && *at <= to);
+    let (mut first, mut last): (Option<&(Moment, f64)>, Option<&(Moment, f64)>) = (None, None);
+    for sample in inside {
+        first = first.or(Some(sample));
+        last = Some(sample);
+    }
+    let (first, last) = (first?, last?);
+    let seconds = last.0.since(first.0).as_secs_f64();
+    (seconds > 0.0).then(|| (last.1 - first.1).max(0.0) / seconds)
+}
+
 /// Whether two episodes overlap, give or take so much.
 pub(crate) fn overlap(a: &Episode, b: &Episode, slack: Duration) -> bool {
     a.from <= b.to.after(slack) && b.from <= a.to.after(slack)
@@ -111,6 +148,22 @@ mod tests {
         check_mean(&[(10, 0.0), (100, 1.0)], (20, 90), None);
         check_mean(&[(10, 0.5)], (0, 100), Some(0.5));
         check_mean(&[], (0, 100), None);
+    }
+
+    #[test]
+    fn the_longest_stretch_and_the_growth_of_a_counter() {
+        let at = |seconds: u64| Moment::from_ns(seconds * 1_000_000_000);
+        let samples = |values: &[(u64, f64)]| -> Vec<(Moment, f64)> {
+            values.iter().map(|(s, value)| (at(*s), *value)).collect()
+        };
+        let busy = samples(&[(1, 0.0), (2, 1.0), (3, 0.1), (4, 1.0), (9, 0.0), (10, 1.0)]);
+        let pause = Duration::from_secs(3);
+        assert_eq!(longest_above(&busy, 0.9, pause), Some((at(1), at(4))));
+        assert_eq!(longest_above(&busy, 2.0, pause), None);
+        let counter = samples(&[(1, 5.0), (2, 10.0), (4, 40.0), (9, 3.0)]);
+        assert_eq!(growth(&counter, (at(2), at(4))), Some(15.0));
+        assert_eq!(growth(&counter, (at(4), at(9))), Some(0.0));
+        assert_eq!(growth(&counter, (at(2), at(3))), None);
     }
 
     #[test]

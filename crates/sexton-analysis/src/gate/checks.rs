@@ -6,6 +6,7 @@ mod memory;
 mod nics;
 mod unit_files;
 mod units;
+mod vital;
 
 use super::Seen;
 use super::count::Count;
@@ -29,6 +30,13 @@ pub(super) static CHECKS: &[&Counting] = &[
     &unit_files::UNWANTED_UNITS,
     &nics::NIC_RESETS,
     &cpu::CPU_SATURATED,
+    &vital::MEMORY_PRESSURE,
+    &vital::IO_PRESSURE,
+    &vital::OOM_KILLS,
+    &vital::BAD_FILESYSTEMS,
+    &vital::DEFUNCT,
+    &vital::UNINTERRUPTIBLE,
+    &vital::LIMIT_USED,
 ];
 
 /// Names shown in a sentence.

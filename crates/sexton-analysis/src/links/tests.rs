@@ -2,11 +2,12 @@ use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::exit::PROCESS_FAILED;
 use sexton_model::fact::napi::{NAPI_SERVED, NAPI_STARVED};
 use sexton_model::fact::stack::PROCESS_ON_CORE;
-use sexton_model::finding::FindingId;
+use sexton_model::finding::{Episode, FindingId, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::*;
 use crate::rules::RULES;
+use crate::testing::at;
 use crate::testing::story::{Story, subject};
 
 #[test]
@@ -24,6 +25,27 @@ fn cause_runs_down_the_list_of_rules() {
             link.cause,
             link.effect
         );
+    }
+}
+
+/// A finding of which only the place and the time matter, in seconds.
+pub(super) fn found(code: &'static str, subject: Subject, from: u64, to: u64) -> Finding {
+    Finding {
+        code,
+        severity: Severity::Serious,
+        confidence: Confidence::CERTAIN,
+        title: String::new(),
+        figure: String::new(),
+        since: None,
+        evidence: Vec::new(),
+        remedies: Vec::new(),
+        touched: vec![subject.clone()],
+        episodes: vec![Episode {
+            from: at(from),
+            to: at(to),
+            touched: vec![subject.clone()],
+        }],
+        subject,
     }
 }
 

@@ -13,6 +13,7 @@
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED, LIMIT_USED_RATIO};
+use sexton_model::fact::memcg::MEMCG_LIVE;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -28,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a limit of the kernel is near or reached",
     needs: &["limits"],
-    uses: &[],
+    uses: &["memcg"],
     is_essential: true,
     is_cause: false,
     thresholds: &[&NEAR, &FULL],
@@ -63,6 +64,10 @@ struct Known {
     refused: &'static str,
     look: &'static str,
 }
+
+/// The name of the limit on live memory cgroups, and the limit: `MEM_CGROUP_ID_MAX`.
+const MEMORY_CGROUP_IDS: &str = "memory cgroup ids";
+const MOST_MEMORY_CGROUPS: f64 = 65_535.0;
 
 /// The limits of the node, by the names that the sensor gives them.
 static KNOWN: &[Known] = &[
@@ -104,7 +109,7 @@ static KNOWN: &[Known] = &[
         look: "ip -s -6 neigh show | wc -l",
     },
     Known {
-        setting: "memory cgroup ids",
+        setting: MEMORY_CGROUP_IDS,
         counts: "memory cgroups",
         refused: "no container or unit can start (ENOSPC or ENOMEM)",
         look: "sudo sexton zombies",
@@ -146,6 +151,43 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         };
         out.found(limit.finding(case, severity));
     }
+    let ids = Subject::new(SubjectKind::Limit, MEMORY_CGROUP_IDS);
+    if case.samples(&LIMIT_USED_RATIO, &ids).next().is_none() {
+        of_census(case, &ids, out);
+    }
+}
+
+/// On cgroup v1 no file counts the live memory cgroups, but a census does. A dying one gives its
+/// id back.
+fn of_census(case: &Case<'_>, ids: &Subject, out: &mut Findings) {
+    let node = Subject::node();
+    let samples: Vec<(Moment, f64)> = case.samples(&MEMCG_LIVE, &node).collect();
+    let worst = samples.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let known = KNOWN
+        .iter()
+        .find(|known| known.setting == MEMORY_CGROUP_IDS);
+    let (Some((at, used)), Some(known)) = (worst, known) else {
+        return;
+    };
+    let ratio = used / MOST_MEMORY_CGROUPS;
+    let near = case.limit(&NEAR);
+    let severity = match ratio {
+        ratio if ratio >= case.limit(&FULL) => Severity::Serious,
+        ratio if ratio >= near => Severity::Warning,
+        _ => return,
+    };
+    let is_near = |(_, used): &&(Moment, f64)| used / MOST_MEMORY_CGROUPS >= near;
+    let limit = Limit {
+        subject: ids,
+        known,
+        cgroup: None,
+        worst: (*at, ratio),
+        used: *used,
+        most: MOST_MEMORY_CGROUPS,
+        hits: None,
+        first_near: samples.iter().find(is_near).map(|(at, _)| *at),
+    };
+    out.found(limit.finding(case, severity));
 }
 
 impl<'a> Limit<'a> {
@@ -270,7 +312,7 @@ impl<'a> Limit<'a> {
                     format!("{set} TasksMax={twice}"),
                 )
             }),
-            (None, "memory cgroup ids") => Some(Remedy::advice(
+            (None, MEMORY_CGROUP_IDS) => Some(Remedy::advice(
                 RemedyKind::Stop,
                 "Remove cgroups that are empty; this limit cannot be raised",
             )),
@@ -384,6 +426,24 @@ mod tests {
             )
             .is_empty()
         );
+    }
+
+    /// cgroup v1, where the sensor has no count of live ones.
+    #[test]
+    fn ids_of_memory_cgroups_are_told_by_the_census() {
+        let judged = |live: f64| {
+            let mut watch = Watch::new(100, 60);
+            let mut out = Sink::new("memcg", at(110));
+            out.sample(&Subject::node(), &MEMCG_LIVE, live);
+            watch.add(out);
+            watch.judge(&RULE).findings
+        };
+        let found = judged(60_000.0);
+        assert_eq!(
+            found[0].title,
+            "the node has 60,000 memory cgroups of at most 65,535"
+        );
+        assert!(judged(5_000.0).is_empty());
     }
 
     #[test]

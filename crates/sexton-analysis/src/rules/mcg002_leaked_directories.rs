@@ -1,20 +1,25 @@
 //! MCG002: live cgroup directories are leaked
 //!
 //! Means: a program creates cgroups and does not remove them. They are live, empty, old, and one
-//! of many alike. They cost what dying ones cost, and also ids: at 65,535 live memory cgroups
-//! no more can be made.
+//! of many alike; or a thousand and more of them alike were made within the last hour and are
+//! empty, which is a leak that goes on. They cost what dying ones cost, and also ids: at 65,535
+//! live memory cgroups no more can be made.
 //! Not this: dying cgroups, which have no directory (MCG001); the few empty ones that a
-//! service keeps for its own order.
+//! service keeps for its own order; cgroups that were just made and have a process in them.
 //! By hand: `find /sys/fs/cgroup -depth -type d -mmin +60 -links 2` and look whether
 //! `cgroup.procs` is empty.
 //! Next: repair the program that creates them; `rmdir` removes empty ones.
 
+use std::collections::BTreeMap;
+
 use sexton_model::fact::Measure;
+use sexton_model::fact::cgroup::CGROUP_BORN;
 use sexton_model::fact::memcg as fact;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
+use crate::evidence::creations::pattern_of;
 use crate::evidence::origins::Origin;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::words::figures;
@@ -28,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["cgroups"],
     is_essential: false,
     is_cause: false,
-    thresholds: &[&FLOOR, &MANY],
+    thresholds: &[&FLOOR, &MANY, &FAST],
     source: include_str!("mcg002_leaked_directories.rs"),
     judge,
 };
@@ -54,6 +59,17 @@ static MANY: Threshold = Threshold {
           for live ones (MEM_CGROUP_ID_MAX)",
 };
 
+static FAST: Threshold = Threshold {
+    rule: CODE,
+    name: "fast",
+    default: 1_000.0,
+    range: (10.0, 65_535.0),
+    unit: Measure::Count,
+    why: "empty directories alike that were made within the last hour. A node of 110 pods, \
+          kubelet's default, has about 500 cgroups, and a start fills each within seconds; at a \
+          thousand an hour the kernel's 65,535 ids last less than three days",
+};
+
 fn judge(case: &Case<'_>, out: &mut Findings) {
     if case.latest(&fact::MEMCG_LEAKED, &Subject::node()).is_none() {
         return out.not_judged(CODE, "this census method does not show empty directories");
@@ -61,8 +77,64 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     for origin in case.origins() {
         if origin.leaked as f64 >= case.limit(&FLOOR) {
             out.found(finding(case, origin));
+        } else if origin.young_empty as f64 >= case.limit(&FAST) {
+            out.found(growing(case, origin));
         }
     }
+}
+
+/// So many were made within the hour, and have nothing in them.
+fn growing(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
+    let n = figures::count(origin.young_empty);
+    let creator = creator(case, origin);
+    let by = creator
+        .as_ref()
+        .map_or(String::new(), |(who, _)| format!("{who} made "));
+    let mut evidence = vec![
+        Evidence::speaks_for(
+            "memcg: census",
+            format!(
+                "{n} of {} live ones are empty and were made within the last hour",
+                figures::count(origin.live)
+            ),
+        )
+        .value(origin.young_empty as f64)
+        .at(origin.at),
+    ];
+    evidence.push(match &creator {
+        Some((who, n)) => Evidence::speaks_for(
+            "cgroups",
+            format!("{who} made {} of them during the watch", figures::count(*n)),
+        ),
+        None => Evidence::missing("cgroups", "who made them: none was made during the watch"),
+    });
+    let whole = finding(case, origin);
+    Finding {
+        severity: Severity::Warning,
+        confidence: Confidence::LIKELY,
+        title: format!(
+            "{by}{n} empty cgroup directories of {} within the last hour, all still there",
+            origin.subject.name
+        ),
+        figure: format!("{n} made within the last hour"),
+        evidence,
+        ..whole
+    }
+}
+
+/// Who made most of them during the watch, and how many: the process, by name and number.
+fn creator(case: &Case<'_>, origin: &Origin<'_>) -> Option<(String, u64)> {
+    let mut by_creator: BTreeMap<String, u64> = BTreeMap::new();
+    for event in case.events(&CGROUP_BORN) {
+        let is_alike = pattern_of(&event.subject.name) == origin.pattern;
+        let (Some(comm), Some(pid)) = (&event.says.creator_comm, event.says.creator_pid) else {
+            continue;
+        };
+        if is_alike {
+            *by_creator.entry(format!("{comm} (pid {pid})")).or_default() += 1;
+        }
+    }
+    by_creator.into_iter().max_by_key(|(_, n)| *n)
 }
 
 fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
@@ -145,6 +217,45 @@ mod tests {
         let findings = watch.judge(&RULE);
         let counts = (findings.findings.len(), findings.not_judged.len());
         assert_eq!(counts, expected, "{leaked:?}");
+    }
+
+    /// The finding that was missed: thousands of empty directories, none older than an hour.
+    #[test]
+    fn many_young_empty_ones_are_a_leak_that_goes_on() {
+        let judged = |young: u64| {
+            let mut watch = Watch::new(100, 30);
+            let mut out = Sink::new("memcg", at(110));
+            out.sample(&Subject::node(), &fact::MEMCG_LEAKED, 0.0);
+            let subject = Subject::new(SubjectKind::Cgroup, "/jobs/run-<n>");
+            let details = vec![
+                ("example".into(), "/jobs/run-7".into()),
+                ("live".into(), "5007".into()),
+                ("leaked".into(), "0".into()),
+                ("young_empty".into(), young.to_string()),
+            ];
+            let says = testing::read(details);
+            out.event(at(110), &subject, &fact::MEMCG_ORIGIN, says);
+            watch.add(out);
+            let kept = (0..3).map(|i| testing::Churn {
+                path: format!("/jobs/run-{i}"),
+                creator: ("leaker.sh", 4711),
+                ancestry: "",
+                unit: None,
+                is_released: false,
+            });
+            watch.add(testing::creations(105, kept));
+            watch.judge(&RULE).findings
+        };
+        let found = judged(5_000);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(
+            found[0].title,
+            "leaker.sh (pid 4711) made 5,000 empty cgroup directories of /jobs/run-<n> within the \
+             last hour, all still there"
+        );
+        assert_eq!(found[0].severity, Severity::Warning);
+        // The pods of a node that has just started.
+        assert!(judged(500).is_empty());
     }
 
     #[test]

@@ -25,6 +25,8 @@ fn run(bytes: &[u8]) {
     fuzzing::process_stat(bytes);
     fuzzing::limit_files(bytes);
     fuzzing::disk_files(bytes);
+    fuzzing::memory_files(bytes);
+    fuzzing::network_files(bytes);
     crate::shown::assert_plain(&fuzzing::task_stat(bytes));
     if let Some(name) = fuzzing::interrupt_files(bytes) {
         crate::shown::assert_plain(&name);

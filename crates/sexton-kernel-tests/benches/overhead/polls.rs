@@ -11,10 +11,12 @@ use sexton_model::record::Sink;
 use sexton_sensors::{SENSORS, SensorSpec};
 
 /// Sensors that are measured on the live node, and how often they are polled for it.
-const LIVE: [(&str, u32); 5] = [
+const LIVE: [(&str, u32); 7] = [
     ("cores", 5000),
     ("pressure", 1000),
     ("host", 200),
+    ("memory", 1000),
+    ("network", 500),
     ("klog", 5000),
     ("nics", 500),
 ];

@@ -37,6 +37,8 @@ pub struct OriginGroup {
     pub live: u64,
     /// Those of the live ones that look forgotten.
     pub leaked: u64,
+    /// Those of the live ones that are empty, and too young to look forgotten.
+    pub young_empty: u64,
     /// Without a directory.
     pub dying: u64,
     /// Pages of the dying ones; `None` where the method does not show them.
@@ -117,13 +119,19 @@ pub(super) fn mark_leaked(tree: &mut CgroupTree) {
 }
 
 fn looks_forgotten(cgroup: &Cgroup) -> bool {
-    cgroup.state != State::Dying
-        && cgroup.parent.is_some()
-        && !cgroup.populated
-        && !cgroup.has_children
-        && cgroup
-            .age_seconds
-            .is_some_and(|age| age >= LEAKED_AGE_SECONDS)
+    let is_old = |age| age >= LEAKED_AGE_SECONDS;
+    is_empty(cgroup) && cgroup.age_seconds.is_some_and(is_old)
+}
+
+fn is_young_and_empty(cgroup: &Cgroup) -> bool {
+    let is_young = |age| age < LEAKED_AGE_SECONDS;
+    is_empty(cgroup) && cgroup.age_seconds.is_some_and(is_young)
+}
+
+/// Whether it has a directory and nothing in it. The root is never empty.
+fn is_empty(cgroup: &Cgroup) -> bool {
+    let has_directory = cgroup.state != State::Dying && cgroup.parent.is_some();
+    has_directory && !cgroup.populated && !cgroup.has_children
 }
 
 /// The groups, most dying first, and the place of each cgroup's group among them, in the
@@ -139,7 +147,10 @@ pub(super) fn origins(
     for (ix, cgroup) in tree.iter() {
         let origin = &mut origins[groups.of[ix.index()]];
         match cgroup.state {
-            State::Live => origin.live += 1,
+            State::Live => {
+                origin.live += 1;
+                origin.young_empty += u64::from(is_young_and_empty(cgroup));
+            }
             State::Leaked => {
                 origin.live += 1;
                 origin.leaked += 1;
@@ -198,6 +209,7 @@ fn empty_origin(tree: &CgroupTree, groups: &Groups, at: usize) -> OriginGroup {
         images: Vec::new(),
         live: 0,
         leaked: 0,
+        young_empty: 0,
         dying: 0,
         pages: Some(Pages::default()),
         held_by_children: 0,

@@ -39,6 +39,8 @@ payload! {
         pub dying: Option<u64>,
         /// live, empty, old and one of many alike
         pub leaked: Option<u64>,
+        /// live, empty, and made within the last hour
+        pub young_empty: Option<u64>,
         /// pages that keep the dying ones
         pub pages: Option<u64>,
         /// of these, pages of files

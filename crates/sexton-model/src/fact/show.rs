@@ -283,6 +283,8 @@ lanes! {
         "each exit of a container, as its runtime reports it";
     NAPI_DELAYED = "network.starved" in Network, "NAPI starvation", ["napi"],
         "NAPI polls delayed by more than half a second, and who occupied the core";
+    NETWORK = "network.drops" in Network, "packets dropped", ["network"],
+        "packets and connections that the node dropped for lack of room";
     NICS = "nic.events" in Nic, "NIC events", ["klog", "nics"],
         "resets, timeouts and links, from the kernel log and the driver's counters";
     KERNEL_LOG = "log.kernel" in Log, "kernel log", ["klog"],

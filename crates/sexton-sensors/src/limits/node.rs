@@ -146,7 +146,7 @@ fn memory_cgroup_ids(host: &Host) -> Result<Option<Usage>, HostError> {
 /// Of a table in `/proc/net/stat`, which has a row for each core in hexadecimal: a column that
 /// is the same in all rows, and the sum of columns that are not. None where a column is not
 /// there.
-pub(super) fn table(text: &str, shared: &str, summed: &[&str]) -> Option<(u64, u64)> {
+pub(crate) fn table(text: &str, shared: &str, summed: &[&str]) -> Option<(u64, u64)> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next()?.split_ascii_whitespace().collect();
     let column = |name: &str| names.iter().position(|known| *known == name);

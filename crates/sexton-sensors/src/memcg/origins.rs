@@ -12,7 +12,11 @@ const TOP: usize = 10;
 /// Files that are told as the pins of a group.
 const MAX_PINS: usize = 3;
 
-/// Tells of the groups with most dying ones, and of those with most leaked ones. Gives
+/// Fewer young empty ones alike are not told by themselves: what is being started, or has just
+/// ended.
+const MANY_EMPTY: u64 = 100;
+
+/// Tells of the groups with most dying ones, and of those with most leaked and empty ones. Gives
 /// back the closer look at the first.
 pub(super) fn tell(census: &Census, out: &mut Sink) -> Vec<CloseUp> {
     let looks = census.close_ups(TOP);
@@ -25,10 +29,11 @@ pub(super) fn tell(census: &Census, out: &mut Sink) -> Vec<CloseUp> {
         .origins
         .iter()
         .enumerate()
-        .filter(|(place, origin)| origin.leaked > 0 && (*place >= TOP || origin.dying == 0))
+        .filter(|(_, origin)| origin.leaked > 0 || origin.young_empty >= MANY_EMPTY)
+        .filter(|(place, origin)| *place >= TOP || origin.dying == 0)
         .map(|(_, origin)| origin)
         .collect();
-    leaked.sort_by_key(|origin| std::cmp::Reverse(origin.leaked));
+    leaked.sort_by_key(|origin| std::cmp::Reverse(origin.leaked + origin.young_empty));
     for origin in leaked.into_iter().take(TOP) {
         tell_one(origin, &CloseUp::default(), out);
     }
@@ -52,6 +57,7 @@ fn tell_one(origin: &OriginGroup, look: &CloseUp, out: &mut Sink) {
         live: Some(origin.live),
         dying: Some(origin.dying),
         leaked: Some(origin.leaked),
+        young_empty: Some(origin.young_empty),
         pages: pages.map(|pages| pages.holding()),
         file: pages.map(|pages| pages.file),
         shmem: pages.map(|pages| pages.shmem),

@@ -127,6 +127,7 @@ pub(super) fn gone_below(directory: &[u8], dying: u64) -> OriginGroup {
         images: Vec::new(),
         live: 0,
         leaked: 0,
+        young_empty: 0,
         dying,
         pages: None,
         held_by_children: 0,

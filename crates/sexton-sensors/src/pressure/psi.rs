@@ -6,25 +6,25 @@ use std::time::Duration;
 
 /// One line of a pressure file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Microseconds lost since boot, or since the cgroup was made.
-    pub(super) total_us: u64,
+    pub(crate) total_us: u64,
     /// The kernel's average over ten seconds, from 0 to 1.
-    pub(super) avg10: f64,
+    pub(crate) avg10: f64,
 }
 
 /// A pressure file.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Psi {
+pub(crate) struct Psi {
     /// Time in which at least one task waited.
-    pub(super) some: Line,
+    pub(crate) some: Line,
     /// Time in which all of them did; `None` where the kernel does not tell.
-    pub(super) full: Option<Line>,
+    pub(crate) full: Option<Line>,
 }
 
 impl Psi {
     /// Reads it; `None` when it makes no sense. Allocates nothing.
-    pub(super) fn parse(file: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(file: &[u8]) -> Option<Self> {
         let (mut some, mut full) = (None, None);
         for line in std::str::from_utf8(file).ok()?.lines() {
             match line.split_once(' ')? {
@@ -55,7 +55,7 @@ fn parse_line(fields: &str) -> Option<Line> {
 }
 
 /// The part of `time` that was lost; `None` when the counter began anew or no time passed.
-pub(super) fn lost(before_us: u64, now_us: u64, time: Duration) -> Option<f64> {
+pub(crate) fn lost(before_us: u64, now_us: u64, time: Duration) -> Option<f64> {
     let us = now_us.checked_sub(before_us)?;
     // The clock of the poll and that of the counter are read a moment apart.
     (!time.is_zero()).then(|| (us as f64 / 1e6 / time.as_secs_f64()).min(1.0))

@@ -6,6 +6,8 @@ mod disks;
 mod filesystems;
 mod host;
 mod limits;
+mod memory;
+mod network;
 mod node;
 mod pressure;
 mod processes;

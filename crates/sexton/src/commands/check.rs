@@ -29,13 +29,21 @@ use crate::exit::Exit;
 use crate::{policy, terminal};
 
 /// Sensors that answer at once, and the checks that need them.
-const QUICK: [(&str, &str); 6] = [
+const QUICK: [(&str, &str); 14] = [
     ("cores", "cpu_saturated"),
     ("host", "cpu_saturated"),
     ("pressure", "cpu_saturated"),
     ("containers", "young_containers"),
     ("klog", "nic_resets"),
     ("nics", "nic_resets"),
+    ("pressure", "memory_pressure"),
+    ("pressure", "io_pressure"),
+    ("klog", "oom_kills"),
+    ("filesystems", "bad_filesystems"),
+    ("klog", "bad_filesystems"),
+    ("processes", "defunct_processes"),
+    ("processes", "uninterruptible_tasks"),
+    ("limits", "limit_used"),
 ];
 
 /// Runtimes that the sensor may not speak with, and their sockets.

@@ -92,7 +92,7 @@ fn resets_in_log(records: &dyn Timeline) -> BTreeMap<String, f64> {
 }
 
 /// How much of the kernel's log was read.
-enum Log {
+pub(super) enum Log {
     /// All of it since boot.
     Whole,
     /// Its first lines had been overwritten, or some were lost: why.
@@ -102,7 +102,7 @@ enum Log {
     Unread(String),
 }
 
-fn log(records: &dyn Timeline) -> Log {
+pub(super) fn log(records: &dyn Timeline) -> Log {
     let gaps = records.gaps().filter(|(_, _, gap)| gap.sensor == "klog");
     let gaps: Vec<&Gap> = gaps.map(|(_, _, gap)| gap).collect();
     let was_read = records.of(&KLOG_LINES).next().is_some();
