@@ -2,12 +2,14 @@
 //!
 //! Means: all cores are in use by work of ordinary priority, and tasks that have nothing to do
 //! with that work wait for a core: they are slower by the time they wait. Severity follows what
-//! suffers, not how busy the node is.
-//! Four runnable tasks for each core and more are a warning, whatever waits.
+//! suffers, not how busy the node is: neither the number of runnable tasks nor CPU pressure tells
+//! a hog from a build.
+//! Where no one has most of the time, it is a warning when as many tasks wait for the work of
+//! others as run.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
-//! waits (a note); niced work, which gives its core to any other task at once; a cgroup that its
+//! waits (a note), however long its queue; niced work, which gives its core to any other task at once; a cgroup that its
 //! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
-//! kernel (CPU001). CPU pressure (PSI `some`) alone proves nothing: any busy build host has it.
+//! kernel (CPU001).
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
 //! Next: lower the weight or the priority of what has the time, give it a quota, move it
@@ -39,7 +41,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["pressure", "runq", "stacks"],
     is_essential: true,
     is_cause: true,
-    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &OVERLOAD],
+    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &CROWD],
     source: include_str!("cpu003_saturated.rs"),
     judge,
 };
@@ -96,18 +98,22 @@ static WAIT: Threshold = Threshold {
           reset their device",
 };
 
-static OVERLOAD: Threshold = Threshold {
+static CROWD: Threshold = Threshold {
     rule: CODE,
-    name: "overload",
-    default: 4.0,
-    range: (1.0, 1000.0),
+    name: "crowd",
+    default: 1.0,
+    range: (0.1, 1000.0),
     unit: Measure::Count,
-    why: "with this many runnable tasks for each core every task runs at a quarter of its speed, of \
-          one owner or of many; a build with two jobs for each core had 2.6",
+    why: "where no one has most of the time: with this many tasks for each core that wait for the \
+          work of others, as many wait as run, and each has half of its speed at best",
 };
 
 /// One owner with this part of what was used is who has the time.
 const MAIN: f64 = 0.5;
+
+/// Where no one is, those with this part of what the first has are like it: they share, and do not
+/// suffer more from the others than the others do from them.
+const LIKE_FIRST: f64 = 0.5;
 
 /// Owners and waiters that a finding names.
 const MAX_NAMED: usize = 3;
@@ -170,18 +176,43 @@ impl Seen<'_> {
 
     /// Whether a process has nothing to do with the work that has the time.
     fn is_other(&self, waiter: &Waiter) -> bool {
-        self.main().is_none_or(|main| {
-            waiter.owner != main.owner && !is_name_of(main, &waiter.owner, &waiter.comm)
-        })
+        self.is_apart(Some(&waiter.owner), &waiter.comm)
+    }
+
+    fn is_apart(&self, owner: Option<&Subject>, comm: &str) -> bool {
+        let Some(owner) = owner else {
+            return self.main().is_none_or(|main| !main.has_name(comm));
+        };
+        match self.main() {
+            Some(main) => *owner != main.owner && !is_name_of(main, owner, comm),
+            None => {
+                let first = self.consumers.first().map_or(0.0, |first| first.cores);
+                self.cores_of(owner) < LIKE_FIRST * first
+            }
+        }
+    }
+
+    fn cores_of(&self, owner: &Subject) -> f64 {
+        let mut consumers = self.consumers.iter();
+        let found = consumers.find(|one| one.owner == *owner);
+        found.map_or(0.0, |one| one.cores)
+    }
+
+    /// Tasks for each core that wait for the work of others, on average: of what an owner waits,
+    /// its own part of the time is its own work.
+    fn crowd_of_others(&self) -> f64 {
+        let n_cores = self.used.n_cores.max(1) as f64;
+        let used = self.used.mean(self.full) * n_cores;
+        let waiting = self.waiters.all.iter().map(|waiter| {
+            let part = self.cores_of(&waiter.owner) / used.max(f64::MIN_POSITIVE);
+            waiter.waited * (1.0 - part.min(1.0))
+        });
+        waiting.sum::<f64>() / self.waiters.seconds.max(f64::MIN_POSITIVE) / n_cores
     }
 
     fn waits_of_others(&self) -> impl Iterator<Item = &LongWait> {
-        self.waits.iter().filter(|wait| {
-            self.main().is_none_or(|main| match &wait.owner {
-                Some(owner) => *owner != main.owner && !is_name_of(main, owner, &wait.comm),
-                None => !main.comms.contains(&wait.comm),
-            })
-        })
+        let waits = self.waits.iter();
+        waits.filter(|wait| self.is_apart(wait.owner.as_ref(), &wait.comm))
     }
 
     fn longest_wait(&self) -> Duration {
@@ -190,35 +221,20 @@ impl Seen<'_> {
             .map_or(Duration::ZERO, |wait| wait.waited)
     }
 
-    /// What others suffer; and more runnable tasks than the cores can serve are never a note.
+    /// What others suffer.
     fn severity(&self, case: &Case<'_>) -> Severity {
-        let is_overloaded = self
-            .crowd
-            .is_some_and(|crowd| crowd >= case.limit(&OVERLOAD));
-        let floor = match is_overloaded {
-            true => Severity::Warning,
-            false => Severity::Note,
-        };
-        self.suffering(case).max(floor)
-    }
-
-    fn suffering(&self, case: &Case<'_>) -> Severity {
         let waiting = self.waiters.mean(|waiter| self.is_other(waiter));
         let longest = self.waits_of_others().map(|wait| wait.waited).max();
         let limit = Duration::from_secs_f64(case.limit(&WAIT));
         let is_starved = longest.is_some_and(|longest| longest >= limit);
+        let suffers = waiting >= case.limit(&WAITING) || self.longest_wait() >= limit;
         match self.main() {
             // Whose work it is was not recorded: all of it may be one's own.
             None if self.consumers.is_empty() => Severity::Note,
-            None => match is_starved {
-                true => Severity::Warning,
-                false => Severity::Note,
-            },
+            None if suffers || self.crowd_of_others() >= case.limit(&CROWD) => Severity::Warning,
             Some(_) if is_starved || waiting >= case.limit(&MUCH_WAITING) => Severity::Serious,
-            Some(_) if waiting >= case.limit(&WAITING) || self.longest_wait() >= limit => {
-                Severity::Warning
-            }
-            Some(_) => Severity::Note,
+            Some(_) if suffers => Severity::Warning,
+            _ => Severity::Note,
         }
     }
 
@@ -288,6 +304,10 @@ impl Seen<'_> {
                 waiter.comm,
                 percent(waiter.waited / self.waiters.seconds.max(f64::MIN_POSITIVE))
             ),
+            _ if self.main().is_none() => {
+                let n = self.crowd_of_others();
+                format!("{who}; for each core {n:.1} tasks wait for the work of others")
+            }
             _ => format!(
                 "{who}; tasks waited up to {} for a core",
                 time(self.longest_wait())
@@ -359,6 +379,14 @@ impl Seen<'_> {
                 self.main()
                     .map(|_| Evidence::against("pressure: schedstat", text)),
             );
+            if self.main().is_none() {
+                let crowd = self.crowd_of_others();
+                let text = format!("for each core {crowd:.2} tasks waited for the work of others");
+                all.push(match crowd >= case.limit(&CROWD) {
+                    true => Evidence::speaks_for("pressure: schedstat", text).value(crowd),
+                    false => Evidence::against("pressure: schedstat", text).value(crowd),
+                });
+            }
         } else {
             let text = "who waited how long was not recorded";
             all.push(Evidence::missing("pressure: schedstat", text));
@@ -397,7 +425,7 @@ impl Seen<'_> {
 /// cgroup could not be asked any more, or theirs is not known.
 fn is_name_of(main: &Consumer, owner: &Subject, comm: &str) -> bool {
     let is_vague = owner.kind == SubjectKind::Task || main.owner.kind == SubjectKind::Task;
-    is_vague && main.comms.iter().any(|name| name == comm)
+    is_vague && main.has_name(comm)
 }
 
 fn remedies(subject: &Subject) -> Vec<Remedy> {

@@ -24,7 +24,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::cpu_load::{self, Use};
-use crate::evidence::owners::{self, Place};
+use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::words::figures::{count, percent, time};
@@ -95,37 +95,32 @@ const MAX_NAMED: usize = 3;
 #[derive(Default)]
 struct Maker<'a> {
     events: Vec<Event<'a, ProcessMaker>>,
+    /// Its part of all exits.
+    part: f64,
 }
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let used = Use::of(case);
     let n_cores = used.n_cores.max(1) as f64;
     let mut makers: BTreeMap<Subject, Maker<'_>> = BTreeMap::new();
+    let mut orphans: BTreeMap<Moment, u64> = BTreeMap::new();
     for event in case.events(&PROCESS_MAKER) {
-        makers
-            .entry(owner(event.says))
-            .or_default()
-            .events
-            .push(event);
+        let owner = cpu_load::maker_owner(event.says);
+        if cpu_load::is_orphanage(event.subject, &owner) {
+            *orphans.entry(event.at).or_default() += event.says.n;
+        } else {
+            makers.entry(owner).or_default().events.push(event);
+        }
     }
     for (owner, mut maker) in makers {
         let fast = case.limit(&RATE) * n_cores;
         maker.keep_fast(fast);
         let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
-        if maker.length() >= least && maker.part() >= MOST {
+        maker.part = maker.part_of_all(&orphans);
+        if maker.length() >= least && maker.part >= MOST {
             out.found(maker.finding(case, &owner, n_cores));
         }
     }
-}
-
-fn owner(says: &ProcessMaker) -> Subject {
-    let place = Place {
-        container: says.container.as_deref(),
-        unit: says.unit.as_deref(),
-        cgroup: says.cgroup.as_deref(),
-        comm: says.comm.as_deref().unwrap_or("a process"),
-    };
-    place.owner()
 }
 
 impl Maker<'_> {
@@ -154,11 +149,16 @@ impl Maker<'_> {
         Duration::from_nanos(ns)
     }
 
-    /// Its part of all exits.
-    fn part(&self) -> f64 {
+    /// Its part of all exits but those of processes that have lost their parent: these tell
+    /// nothing of who made them.
+    fn part_of_all(&self, orphans: &BTreeMap<Moment, u64>) -> f64 {
         let seconds = self.seconds();
         let own: u64 = seconds.values().map(|(n, ..)| n).sum();
-        let all: u64 = seconds.values().map(|(_, all, _)| all).sum();
+        let all = seconds.iter().map(|(at, (_, all, _))| {
+            let lost = orphans.get(at).copied().unwrap_or(0);
+            all.saturating_sub(lost)
+        });
+        let all: u64 = all.sum();
         own as f64 / all.max(1) as f64
     }
 
@@ -255,6 +255,7 @@ impl Maker<'_> {
 
     fn title(&self, owner: &Subject) -> String {
         let parent = match (self.parent(), self.parents().first()) {
+            (Some(pid), Some(comm)) if **comm == *owner.name => format!(" (pid {})", pid.name),
             (Some(pid), Some(comm)) => format!(" ({comm}, pid {})", pid.name),
             (None, Some(comm)) if **comm != *owner.name => format!(" ({comm})"),
             _ => String::new(),
@@ -281,7 +282,7 @@ impl Maker<'_> {
             "{} of its processes exited in {}, {} of all that did",
             count(self.n()),
             time(self.length()),
-            percent(self.part())
+            percent(self.part)
         );
         let mut all = vec![Evidence::speaks_for("exits", text).value(self.rate())];
         let text = format!(
