@@ -4,8 +4,8 @@
 //! with that work wait for a core: they are slower by the time they wait. Severity follows what
 //! suffers, not how busy the node is: neither the number of runnable tasks nor CPU pressure tells
 //! a hog from a build.
-//! Where no one has most of the time, it is a warning when as many tasks wait for the work of
-//! others as run.
+//! Where no one has most of the time, it is a warning when all are several times slower than each
+//! would be alone.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
 //! waits (a note), however long its queue; niced work, which gives its core to any other task at once; a cgroup that its
 //! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
@@ -15,6 +15,7 @@
 //! Next: lower the weight or the priority of what has the time, give it a quota, move it
 //! elsewhere, or add cores.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
@@ -41,7 +42,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["pressure", "runq", "stacks"],
     is_essential: true,
     is_cause: true,
-    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &CROWD],
+    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &SLOWDOWN],
     source: include_str!("cpu003_saturated.rs"),
     judge,
 };
@@ -102,14 +103,14 @@ static WAIT: Threshold = Threshold {
           reset their device",
 };
 
-static CROWD: Threshold = Threshold {
+static SLOWDOWN: Threshold = Threshold {
     rule: CODE,
-    name: "crowd",
-    default: 1.0,
-    range: (0.1, 1000.0),
+    name: "slowdown",
+    default: 3.0,
+    range: (1.1, 1000.0),
     unit: Measure::Count,
-    why: "where no one has most of the time: with this many tasks for each core that wait for the \
-          work of others, as many wait as run, and each has half of its speed at best",
+    why: "where no one has most of the time: all together are so many times slower than each would \
+          be alone. Four units with one busy task each on two cores have 2, eight have 4",
 };
 
 /// One owner with this part of what was used is who has the time.
@@ -202,16 +203,20 @@ impl Seen<'_> {
         found.map_or(0.0, |one| one.cores)
     }
 
-    /// Tasks for each core that wait for the work of others, on average: of what an owner waits,
-    /// its own part of the time is its own work.
-    fn crowd_of_others(&self) -> f64 {
+    /// How many times slower all are than each would be alone. Alone, an owner would have a core
+    /// for each of its tasks that runs or waits, or all cores.
+    fn slowdown(&self) -> f64 {
         let n_cores = self.used.n_cores.max(1) as f64;
-        let used = self.used.mean(self.full) * n_cores;
-        let waiting = self.waiters.all.iter().map(|waiter| {
-            let part = self.cores_of(&waiter.owner) / used.max(f64::MIN_POSITIVE);
-            waiter.waited * (1.0 - part.min(1.0))
+        let seconds = self.waiters.seconds.max(f64::MIN_POSITIVE);
+        let mut waiting: BTreeMap<&Subject, f64> = BTreeMap::new();
+        for waiter in &self.waiters.all {
+            *waiting.entry(&waiter.owner).or_default() += waiter.waited / seconds;
+        }
+        let lost = waiting.into_iter().map(|(owner, waiting)| {
+            let has = self.cores_of(owner);
+            (has + waiting).min(n_cores) - has.min(n_cores)
         });
-        waiting.sum::<f64>() / self.waiters.seconds.max(f64::MIN_POSITIVE) / n_cores
+        1.0 + lost.sum::<f64>() / n_cores
     }
 
     fn waits_of_others(&self) -> impl Iterator<Item = &LongWait> {
@@ -235,7 +240,7 @@ impl Seen<'_> {
         match self.main() {
             // Whose work it is was not recorded: all of it may be one's own.
             None if self.consumers.is_empty() => Severity::Note,
-            None if suffers || self.crowd_of_others() >= case.limit(&CROWD) => Severity::Warning,
+            None if suffers || self.slowdown() >= case.limit(&SLOWDOWN) => Severity::Warning,
             Some(_) if is_starved || waiting >= case.limit(&MUCH_WAITING) => Severity::Serious,
             Some(_) if suffers => Severity::Warning,
             _ => Severity::Note,
@@ -309,8 +314,8 @@ impl Seen<'_> {
                 percent(waiter.waited / self.waiters.seconds.max(f64::MIN_POSITIVE))
             ),
             _ if self.main().is_none() => {
-                let n = self.crowd_of_others();
-                format!("{who}; for each core {n:.1} tasks wait for the work of others")
+                let n = self.slowdown();
+                format!("{who}; each is {n:.1} times slower than it would be alone")
             }
             _ => format!(
                 "{who}; tasks waited up to {} for a core",
@@ -384,11 +389,11 @@ impl Seen<'_> {
                     .map(|_| Evidence::against("pressure: schedstat", text)),
             );
             if self.main().is_none() {
-                let crowd = self.crowd_of_others();
-                let text = format!("for each core {crowd:.2} tasks waited for the work of others");
-                all.push(match crowd >= case.limit(&CROWD) {
-                    true => Evidence::speaks_for("pressure: schedstat", text).value(crowd),
-                    false => Evidence::against("pressure: schedstat", text).value(crowd),
+                let slowdown = self.slowdown();
+                let text = format!("each was {slowdown:.1} times slower than it would be alone");
+                all.push(match slowdown >= case.limit(&SLOWDOWN) {
+                    true => Evidence::speaks_for("pressure: schedstat", text).value(slowdown),
+                    false => Evidence::against("pressure: schedstat", text).value(slowdown),
                 });
             }
         } else {
