@@ -4,6 +4,7 @@
 //! and cgroup namespaces are all found from the mount table and this process's
 //! own place; nothing is assumed to be at `/sys/fs/cgroup`.
 
+pub mod by_id;
 pub mod survey;
 
 use std::cmp::Reverse;

@@ -44,7 +44,10 @@ impl Machine {
     /// outside the one that its systemd has.
     fn is_of_others(self, id: &str) -> bool {
         let is_device = id.starts_with("NIC001:") && !id.starts_with("NIC001:lab");
-        let is_cgroup = id.starts_with("MCG00") && !id.contains("/sexton-test-");
+        let is_cgroup = ["MCG00", "TASK003:/", "CPU003:/"]
+            .iter()
+            .any(|start| id.starts_with(start));
+        let is_cgroup = is_cgroup && !id.contains("/sexton-test-");
         self.is_shared && (is_device || is_cgroup)
     }
 

@@ -217,7 +217,7 @@ impl Stacks {
             // In a namespace of PIDs another process may have that number.
             Source::Bpf(_) => {
                 let pid = self.programs.as_ref().map(|_| sample.pid);
-                self.homes.path(host, sample.cgroup_id, pid)
+                self.homes.path(host, (sample.cgroup_id, sample.in_v2), pid)
             }
             Source::Perf(_) => self.homes.of_process(host, (sample.pid, sample.mm), now),
         };

@@ -1,3 +1,5 @@
+mod signs;
+
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::exit::PROCESS_FAILED;
 use sexton_model::fact::napi::{NAPI_SERVED, NAPI_STARVED};

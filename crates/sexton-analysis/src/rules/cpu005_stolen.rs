@@ -43,8 +43,7 @@ static STOLEN: Threshold = Threshold {
     default: 0.1,
     range: (0.01, 1.0),
     unit: Measure::Ratio,
-    why: "a tenth of the time of all cores over the window: everything takes a ninth longer. \
-          Shared virtual machines that work well show 0 to 0.03",
+    why: "a tenth of the time of all cores over the window: everything takes a ninth longer",
 };
 
 static MUCH_STOLEN: Threshold = Threshold {
@@ -53,8 +52,8 @@ static MUCH_STOLEN: Threshold = Threshold {
     default: 0.3,
     range: (0.01, 1.0),
     unit: Measure::Ratio,
-    why: "a core that loses a third of its time is late for its own timers and interrupts; a \
-          virtual machine without CPU credits loses 0.6 to 0.9",
+    why: "a core that loses a third of its time is late for its own timers and interrupts, and what \
+          runs there takes half as long again",
 };
 
 static LEAST_SECONDS: Threshold = Threshold {

@@ -1,10 +1,10 @@
 //! TASK003: processes are created in a storm
 //!
 //! Means: one unit, container or program starts and ends hundreds of processes a second. To
-//! start a program costs about a millisecond of a core, nearly all of it in the kernel, whatever
-//! the program then does; at such rates that is where the node's time goes.
-//! Not this: a build or a batch of short jobs, whose processes do more than start: tens a second
-//! for each core; one shell script that runs on one of many cores (a note). The rate is held
+//! start /bin/true and reap it took half a millisecond of a core where it was measured, a chain of
+//! shells that execute each other 2.3 ms; at such rates that is where the node's time goes.
+//! Not this: a build or a batch of short jobs, whose processes do more than start (a note, however
+//! small the jobs are); one shell script that runs on one of many cores (a note). The rate is held
 //! against the number of cores, and what it costs against all of their time.
 //! By hand: `vmstat -f` twice, or the line `processes` of /proc/stat; then
 //! `sudo bpftrace -e 'tracepoint:sched:sched_process_exec { @[comm, cgroup] = count(); }'`.
@@ -24,7 +24,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::cpu_load::{self, Use};
-use crate::evidence::owners::{self, Place};
+use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Findings, Rule, Threshold};
 use crate::words::figures::{count, percent, time};
@@ -39,7 +39,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["cores", "stacks"],
     is_essential: true,
     is_cause: true,
-    thresholds: &[&RATE, &HIGH_RATE, &SHARE, &LEAST_SECONDS],
+    thresholds: &[&RATE, &HIGH_RATE, &WORK, &SHARE, &LEAST_SECONDS],
     source: include_str!("task003_storm.rs"),
     judge,
 };
@@ -50,9 +50,9 @@ static RATE: Threshold = Threshold {
     default: 50.0,
     range: (1.0, 100_000.0),
     unit: Measure::Count,
-    why: "this many exits a second, for each core of the node, are more than builds and batches of \
-          short jobs have: compiling on two cores had 5 to 20. At a millisecond each they cost a \
-          twentieth of all cores",
+    why: "fewer exits a second, for each core of the node, are not looked at: compiling 12 C files \
+          of 120 functions had 4 for each second of a core. At half a millisecond each, which \
+          starting and reaping /bin/true takes, this many cost a fortieth of all cores",
 };
 
 static HIGH_RATE: Threshold = Threshold {
@@ -61,8 +61,20 @@ static HIGH_RATE: Threshold = Threshold {
     default: 300.0,
     range: (1.0, 100_000.0),
     unit: Measure::Count,
-    why: "this many a second for each core cost a third of all cores by themselves, at a millisecond \
-          each: a trouble whatever else runs",
+    why: "this many a second leave each at most 3.3 ms of a core: they do hardly more than start, \
+          whatever else runs. The smallest jobs that were measured, compiling a C file of one line, \
+          need 4.4 ms for each process",
+};
+
+static WORK: Threshold = Threshold {
+    rule: CODE,
+    name: "work",
+    default: 0.003,
+    range: (0.0001, 60.0),
+    unit: Measure::Seconds,
+    why: "processes that take more of a core than this, on average, do more than start: 4.4 ms each \
+          for compiling a C file of one line, 230 ms for one of 120 functions; /bin/true takes \
+          0.5 ms, a chain of three shells and programs that execute each other 2.3 ms",
 };
 
 static SHARE: Threshold = Threshold {
@@ -95,37 +107,32 @@ const MAX_NAMED: usize = 3;
 #[derive(Default)]
 struct Maker<'a> {
     events: Vec<Event<'a, ProcessMaker>>,
+    /// Its part of all exits.
+    part: f64,
 }
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let used = Use::of(case);
     let n_cores = used.n_cores.max(1) as f64;
     let mut makers: BTreeMap<Subject, Maker<'_>> = BTreeMap::new();
+    let mut orphans: BTreeMap<Moment, u64> = BTreeMap::new();
     for event in case.events(&PROCESS_MAKER) {
-        makers
-            .entry(owner(event.says))
-            .or_default()
-            .events
-            .push(event);
+        let owner = cpu_load::maker_owner(event.says);
+        if cpu_load::is_orphanage(event.subject, &owner) {
+            *orphans.entry(event.at).or_default() += event.says.n;
+        } else {
+            makers.entry(owner).or_default().events.push(event);
+        }
     }
     for (owner, mut maker) in makers {
         let fast = case.limit(&RATE) * n_cores;
         maker.keep_fast(fast);
         let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
-        if maker.length() >= least && maker.part() >= MOST {
+        maker.part = maker.part_of_all(&orphans);
+        if maker.length() >= least && maker.part >= MOST {
             out.found(maker.finding(case, &owner, n_cores));
         }
     }
-}
-
-fn owner(says: &ProcessMaker) -> Subject {
-    let place = Place {
-        container: says.container.as_deref(),
-        unit: says.unit.as_deref(),
-        cgroup: says.cgroup.as_deref(),
-        comm: says.comm.as_deref().unwrap_or("a process"),
-    };
-    place.owner()
 }
 
 impl Maker<'_> {
@@ -154,11 +161,16 @@ impl Maker<'_> {
         Duration::from_nanos(ns)
     }
 
-    /// Its part of all exits.
-    fn part(&self) -> f64 {
+    /// Its part of all exits but those of processes that have lost their parent: these tell
+    /// nothing of who made them.
+    fn part_of_all(&self, orphans: &BTreeMap<Moment, u64>) -> f64 {
         let seconds = self.seconds();
         let own: u64 = seconds.values().map(|(n, ..)| n).sum();
-        let all: u64 = seconds.values().map(|(_, all, _)| all).sum();
+        let all = seconds.iter().map(|(at, (_, all, _))| {
+            let lost = orphans.get(at).copied().unwrap_or(0);
+            all.saturating_sub(lost)
+        });
+        let all: u64 = all.sum();
         own as f64 / all.max(1) as f64
     }
 
@@ -222,8 +234,9 @@ impl Maker<'_> {
         let cores: f64 = own.iter().map(|one| one.cores).sum();
         let kernel: f64 = own.iter().map(|one| one.kernel_cores).sum();
         let share = cores / n_cores;
-        let is_trouble =
-            share >= case.limit(&SHARE) || self.rate() >= case.limit(&HIGH_RATE) * n_cores;
+        let each = cores / self.rate().max(f64::MIN_POSITIVE);
+        let is_costly = share >= case.limit(&SHARE) && each <= case.limit(&WORK);
+        let is_trouble = is_costly || self.rate() >= case.limit(&HIGH_RATE) * n_cores;
         let mut touched = vec![owner.clone()];
         touched.extend(self.parent().cloned());
         Finding {
@@ -237,7 +250,7 @@ impl Maker<'_> {
             title: self.title(owner),
             figure: format!("{} processes/s", count(self.rate() as u64)),
             since: spans.first().map(|(from, _)| *from),
-            evidence: self.evidence(case, (share, kernel / n_cores), &spans),
+            evidence: self.evidence(case, (share, kernel / n_cores, each), &spans),
             remedies: self.remedies(owner),
             episodes: span::longest(
                 spans
@@ -255,6 +268,7 @@ impl Maker<'_> {
 
     fn title(&self, owner: &Subject) -> String {
         let parent = match (self.parent(), self.parents().first()) {
+            (Some(pid), Some(comm)) if **comm == *owner.name => format!(" (pid {})", pid.name),
             (Some(pid), Some(comm)) => format!(" ({comm}, pid {})", pid.name),
             (None, Some(comm)) if **comm != *owner.name => format!(" ({comm})"),
             _ => String::new(),
@@ -273,7 +287,7 @@ impl Maker<'_> {
     fn evidence(
         &self,
         case: &Case<'_>,
-        (share, kernel): (f64, f64),
+        (share, kernel, each): (f64, f64, f64),
         spans: &[(Moment, Moment)],
     ) -> Vec<Evidence> {
         let n_short: u64 = self.events.iter().map(|event| event.says.n_short).sum();
@@ -281,7 +295,7 @@ impl Maker<'_> {
             "{} of its processes exited in {}, {} of all that did",
             count(self.n()),
             time(self.length()),
-            percent(self.part())
+            percent(self.part)
         );
         let mut all = vec![Evidence::speaks_for("exits", text).value(self.rate())];
         let text = format!(
@@ -315,6 +329,13 @@ impl Maker<'_> {
             }
             false => Evidence::missing("stacks", case.why_silent("stacks")),
         });
+        if each > 0.0 {
+            let text = format!("each of them took {:.1} ms of a core", each * 1e3);
+            all.push(match each <= case.limit(&WORK) {
+                true => Evidence::speaks_for("exits, stacks", text).value(each),
+                false => Evidence::against("exits, stacks", text).value(each),
+            });
+        }
         all
     }
 

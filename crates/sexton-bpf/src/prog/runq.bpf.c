@@ -163,14 +163,20 @@ static __always_inline void note_wait(struct runq_core *core, u64 ns, u64 now, s
 static __always_inline int woken(struct task_struct *task)
 {
 	struct task_struct___stamped *stamped = (void *)task;
-	u64 now;
 
 	if (is_running(task))
 		return 0;
-	now = has_stamps(stamped) ? stamped->sched_info.last_queued : bpf_ktime_get_boot_ns();
-	/* Without a stamp it never left its queue, and waits since it left the core. */
-	if (now)
-		begin_wait(task->pid, now);
+	if (!has_stamps(stamped)) {
+		begin_wait(task->pid, bpf_ktime_get_boot_ns());
+		return 0;
+	}
+	/* Without a stamp it never left its queue, and waits since it left the core. Only that
+	 * there is a stamp counts: since "sched/fair: Implement delayed dequeue" (v6.12) a task
+	 * that sleeps stays in its queue for a while, and is stamped as if it waited when it is
+	 * moved to another core meanwhile. Then all of its sleep would be a wait. What wakes a
+	 * task has just brought the clock of its queue up to date. */
+	if (stamped->sched_info.last_queued)
+		begin_wait(task->pid, stamped->se.cfs_rq->rq->clock);
 	return 0;
 }
 
@@ -199,6 +205,9 @@ int BPF_PROG(runq_sched_switch, bool preempt, struct task_struct *prev, struct t
 		core->boot_ns = bpf_ktime_get_boot_ns();
 	}
 	if (prev->pid) {
+		/* It ran until now. Whatever is left of an earlier wait would make one of its
+		 * sleep, or of the life of the next task with its number. */
+		end_wait(prev->pid);
 		if (is_runnable(prev, preempt))
 			begin_wait(prev->pid, now);
 		if (core->current_since_ns && now - core->current_since_ns >= STRETCH_NS)

@@ -90,6 +90,8 @@ int stacks_sample(void *ctx)
 	to->event.tid = ids;
 	to->event.state = ids ? STACKS_USER : STACKS_IDLE;
 	to->event.cgroup_id = 0;
+	to->event.in_v2 = 0;
+	to->event.unused = 0;
 	to->event.mm = 0;
 	to->event.n_kernel = 0;
 	to->event.n_user = 0;
@@ -97,6 +99,7 @@ int stacks_sample(void *ctx)
 	if (ids) {
 		home = home_of(task);
 		to->event.cgroup_id = BPF_CORE_READ(home, id);
+		to->event.in_v2 = home == BPF_CORE_READ(task, cgroups, dfl_cgrp, kn);
 		/* Its memory is where another program's was a moment ago, often enough; where
 		 * its stack begins is random. */
 		mm = BPF_CORE_READ(task, mm);

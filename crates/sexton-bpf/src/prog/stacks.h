@@ -26,6 +26,8 @@ struct stacks_event {
 	enum stacks_state state;
 	u32 n_kernel;
 	u32 n_user;
+	u32 in_v2; /* the cgroup's id is one of v2; ids of two hierarchies may be equal */
+	u32 unused;
 	u8 comm[COMM_LEN];
 };
 

@@ -82,6 +82,8 @@ pub struct Sample {
     pub at_ns: u64,
     /// The id of the cgroup; 0 when it is not known.
     pub cgroup_id: u64,
+    /// Whether that id is one of v2; ids of two hierarchies may be equal.
+    pub in_v2: bool,
     /// Tells one program of a process from the next that it executes; 0 for the kernel's
     /// own threads.
     pub mm: u64,
@@ -204,6 +206,7 @@ fn read(bytes: &[u8]) -> Option<Sample> {
     whole.then(|| Sample {
         at_ns: event.at_ns,
         cgroup_id: event.cgroup_id,
+        in_v2: event.in_v2 != 0,
         mm: event.mm,
         cpu: event.cpu,
         pid: event.pid,

@@ -1,7 +1,7 @@
 //! Tells whose children exit when very many processes do.
 //!
 //! They are counted in the kernel by the name of their parent and by cgroup. The counts are
-//! read only in seconds in which many processes exit, which one counter tells.
+//! read at the start and in seconds in which many processes exit, which one counter tells.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,14 @@ use crate::lineage::Lineage;
 
 /// Fewer exits a second are not looked at.
 ///
-/// Chosen: half of what two cores at work with compiling and linking were seen to have.
+/// Chosen: the rate at which TASK003 begins to look, on a node with one core.
 const MANY: f64 = 50.0;
 
 /// Makers that are told of one poll.
 const MAX_TOLD: usize = 8;
 
-/// One with a smaller part of all exits is not told.
+/// Those of a cgroup with a smaller part of all exits are not told. A tree of scripts has parents
+/// of many names, so what counts is the cgroup.
 const LEAST_PART: f64 = 0.05;
 
 /// A maker: its cgroup, and the name of the parents.
@@ -32,7 +33,7 @@ type Key = (Vec<u8>, Vec<u8>);
 #[derive(Debug, Default)]
 pub(super) struct Makers {
     polled: Option<(Moment, u64)>,
-    /// Counts of the last poll; empty unless many processes exited then too.
+    /// Counts of the last poll; empty unless it was the first, or many processes exited then too.
     before: HashMap<Key, (u64, u64)>,
 }
 
@@ -41,6 +42,8 @@ impl Makers {
     pub(super) fn poll(&mut self, n_exits: u64, read: impl FnOnce() -> Vec<Maker>, out: &mut Sink) {
         let now = out.now();
         let Some((at, n_before)) = self.polled.replace((now, n_exits)) else {
+            // What began before us is told from the next poll on.
+            self.before = counts(&read());
             return;
         };
         let interval = now.since(at);
@@ -49,10 +52,7 @@ impl Makers {
             return self.before.clear();
         }
         let makers = read();
-        let counts = makers
-            .iter()
-            .map(|maker| (key(maker), (maker.n, maker.n_short)));
-        let before = std::mem::replace(&mut self.before, counts.collect());
+        let before = std::mem::replace(&mut self.before, counts(&makers));
         let mut grown: Vec<(u64, u64, &Maker)> = makers
             .iter()
             .filter_map(|maker| {
@@ -60,8 +60,14 @@ impl Makers {
                 let grown = maker.n.saturating_sub(*n);
                 Some((grown, maker.n_short.saturating_sub(*n_short), maker))
             })
-            .filter(|(n, ..)| *n as f64 >= LEAST_PART * n_all as f64)
+            .filter(|(n, ..)| *n > 0)
             .collect();
+        let mut of_cgroup: HashMap<&[u8], u64> = HashMap::new();
+        for (n, _, maker) in &grown {
+            *of_cgroup.entry(&maker.cgroup).or_default() += n;
+        }
+        grown
+            .retain(|(.., maker)| of_cgroup[&maker.cgroup[..]] as f64 >= LEAST_PART * n_all as f64);
         grown.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| key(a.2).cmp(&key(b.2))));
         for (n, n_short, maker) in grown.into_iter().take(MAX_TOLD) {
             let says = ProcessMaker {
@@ -75,6 +81,13 @@ impl Makers {
             out.event(now, &subject, &PROCESS_MAKER, says);
         }
     }
+}
+
+fn counts(makers: &[Maker]) -> HashMap<Key, (u64, u64)> {
+    let counts = makers
+        .iter()
+        .map(|maker| (key(maker), (maker.n, maker.n_short)));
+    counts.collect()
 }
 
 fn key(maker: &Maker) -> Key {
@@ -153,6 +166,28 @@ mod tests {
             ],
             &[&[], &[], &[], &["storm.service/sh +690 of 700"], &[]],
         );
+    }
+
+    #[test]
+    fn a_storm_that_was_there_before_is_told_from_the_second_poll_on() {
+        let storm = |n| vec![maker("storm.service", "sh", n)];
+        check(
+            &[(1_000, storm(1_000)), (1_700, storm(1_700))],
+            &[&[], &["storm.service/sh +700 of 700"]],
+        );
+    }
+
+    #[test]
+    fn a_tree_of_many_names_is_told_by_the_most_frequent_ones() {
+        let tree = |n: u64| {
+            let names = (0..30).map(|i| maker("tree.service", &format!("step-{i:02}"), n + n * i));
+            names.collect::<Vec<_>>()
+        };
+        let all = |n: u64| (0..30).map(|i| n + n * i).sum::<u64>();
+        let told = (0..8).map(|i| format!("tree.service/step-{} +{} of 465", 29 - i, 30 - i));
+        let told: Vec<String> = told.collect();
+        let told: Vec<&str> = told.iter().map(String::as_str).collect();
+        check(&[(all(1), tree(1)), (all(2), tree(2))], &[&[], &told]);
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Paths of the cgroups of samples, which name them by a number or by a process in them.
+//! Paths of the cgroups of samples, which name them by an id or by a process in them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_host::Host;
+use sexton_host::cgroup::by_id::ById;
 use sexton_host::process::Place;
 use sexton_model::moment::Moment;
 use sexton_model::text::escape;
@@ -15,32 +16,39 @@ const MAX_KNOWN: usize = 4096;
 /// Processes rarely move to another cgroup; what one is in is asked for again after this time.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Cgroups by their number, or by the process.
+/// Cgroups by their id, or by the process.
 #[derive(Debug, Default)]
 pub(super) struct Homes {
-    known: HashMap<u64, Arc<str>>,
+    by_id: Option<ById>,
+    known: HashMap<Id, Arc<str>>,
     of_process: HashMap<(u32, u64), Asked>,
 }
+
+/// The id of a cgroup, and whether it is one of v2.
+type Id = (u64, bool);
 
 /// What one process is in, and when it was asked for; `None` when it was gone.
 type Asked = (Option<Arc<str>>, Moment);
 
 impl Homes {
-    /// The path of a cgroup, learned from a process in it; its number when that process is
-    /// gone or cannot be asked, and none was seen before.
-    pub(super) fn path(&mut self, host: &Host, id: u64, pid: Option<u32>) -> Option<Arc<str>> {
-        if id == 0 {
+    /// The path of a cgroup. The kernel tells it by the id, whether or not the process is still
+    /// there; where it must not, the process is asked. The id itself where neither is possible.
+    pub(super) fn path(&mut self, host: &Host, id: Id, pid: Option<u32>) -> Option<Arc<str>> {
+        if id.0 == 0 {
             return None;
         }
         if let Some(known) = self.known.get(&id) {
             return Some(Arc::clone(known));
         }
-        let places = pid.and_then(|pid| Place::read_all(host, pid).ok());
-        let places = places.unwrap_or_default();
-        let Some(path) = home(&places) else {
-            return Some(id.to_string().into());
+        let by_id = self.by_id.get_or_insert_with(|| ById::open(host));
+        let path = by_id.path(id.0, id.1).or_else(|| {
+            let places = pid.and_then(|pid| Place::read_all(host, pid).ok());
+            home(&places.unwrap_or_default()).map(<[u8]>::to_vec)
+        });
+        let Some(path) = path else {
+            return Some(id.0.to_string().into());
         };
-        let path: Arc<str> = escape(path).into();
+        let path: Arc<str> = escape(&path).into();
         if self.known.len() >= MAX_KNOWN {
             self.known.clear();
         }

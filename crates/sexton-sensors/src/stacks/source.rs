@@ -178,6 +178,7 @@ fn describe(
     Sample {
         at_ns,
         cgroup_id: 0,
+        in_v2: false,
         mm: task.map_or(0, |task| task.program),
         cpu,
         pid: sample.pid,

@@ -96,18 +96,58 @@ fn a_build_host_whose_own_work_waits_is_a_note() {
 }
 
 #[test]
-fn four_runnable_tasks_for_each_core_are_a_warning_whatever_waits() {
-    let with = |runnable: f64| {
-        let story = having(cores(0.94), "hog.service", "hog", "1.95");
-        let mut story = waiting(story, "8", "hog.service", "hog", 4_000, "0");
-        for second in 10..30 {
-            let at = f64::from(second);
-            story = story.sample("cores", at, &Subject::node(), &RUNNABLE_TASKS, runnable);
-        }
-        severity(&story)
-    };
-    assert_eq!(with(5.0), Some(Severity::Note));
-    assert_eq!(with(9.0), Some(Severity::Warning));
+fn a_long_queue_of_one_owner_is_its_own_matter() {
+    let story = having(cores(0.94), "build.service", "cc1", "1.95");
+    let mut story = waiting(story, "8", "build.service", "cc1", 4_000, "0");
+    for second in 10..30 {
+        let at = f64::from(second);
+        story = story.sample("cores", at, &Subject::node(), &RUNNABLE_TASKS, 12.0);
+    }
+    assert_eq!(severity(&story), Some(Severity::Note));
+}
+
+/// So many units with a task each, which have this much of a core and wait the rest.
+fn crowd(units: &[&str], had: &str, waited_ms: u64) -> Story {
+    let numbered = units.iter().zip(["1", "2", "3", "4", "5", "6", "7", "8"]);
+    numbered.fold(cores(0.94), |story, (unit, pid)| {
+        let story = having(story, unit, "job", had);
+        waiting(story, pid, unit, "job", waited_ms, "0")
+    })
+}
+
+#[test]
+fn many_that_share_suffer_when_each_would_be_much_faster_alone() {
+    let units = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| format!("{name}.service"));
+    let units: Vec<&str> = units.iter().map(String::as_str).collect();
+    let two_for_a_core = crowd(&units[..4], "0.49", 2_500);
+    assert_eq!(severity(&two_for_a_core), Some(Severity::Note));
+    // Long queues of their own do not make two builds slower than half.
+    let mut builds = crowd(&units[..2], "0.98", 4_000);
+    for pid in ["11", "12", "13", "14", "15", "16"] {
+        builds = waiting(builds, pid, units[0], "job", 4_000, "0");
+    }
+    assert_eq!(severity(&builds), Some(Severity::Note));
+    let found = crowd(&units, "0.245", 3_750).found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Warning, "{}", words(&found[0]));
+    assert_eq!(found[0].id().as_str(), "CPU003:node");
+    assert!(
+        found[0]
+            .title
+            .contains("each is 4.0 times slower than it would be alone"),
+        "{}",
+        found[0].title
+    );
+}
+
+#[test]
+fn who_has_little_suffers_from_two_as_from_one() {
+    let two = crowd(&["a.service", "b.service"], "0.8", 2_000);
+    assert_eq!(severity(&two), Some(Severity::Note));
+    let two = having(two, "api.service", "api", "0.3");
+    let two = waiting(two, "9", "api.service", "api", 3_000, "0");
+    let found = two.found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Warning, "{}", words(&found[0]));
+    assert!(found[0].title.contains("api waited for a core 60 %"));
 }
 
 #[test]
