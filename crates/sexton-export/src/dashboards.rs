@@ -125,7 +125,7 @@ impl Panel {
             "type": kind, "id": id, "title": self.title, "description": self.about,
             "datasource": source(),
             "gridPos": {"h": HEIGHT, "w": self.width, "x": x, "y": y},
-            "fieldConfig": {"defaults": {"unit": self.unit, "min": null}, "overrides": []},
+            "fieldConfig": {"defaults": {"unit": self.unit}, "overrides": []},
             "options": options,
             "targets": [{
                 "refId": "A", "datasource": source(), "expr": self.query,

@@ -1,7 +1,7 @@
 //! The series of one metric: what was last told of each, and which are folded into `other`.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::Arc;
 
 use sexton_model::fact::metric::{Holds, LabelOf, Metric};
@@ -19,6 +19,9 @@ const OTHER: &str = "other";
 /// What is kept of one metric, so that memory is bounded. More are counted as folded, and have
 /// no part in `other`.
 const MAX_KEPT: usize = 16_384;
+
+/// Series that are counted beyond that.
+const MAX_COUNTED: usize = 65_536;
 
 /// Longer values of labels are cut, and end with a hash of the whole.
 const MAX_LABEL_BYTES: usize = 96;
@@ -73,7 +76,8 @@ pub(crate) struct Family {
     has_other: bool,
     /// Whether it counts events, which never end.
     counts_events: bool,
-    n_beyond: usize,
+    /// Hashes of the series that are not kept, since there is no room.
+    beyond: HashSet<u64>,
 }
 
 impl Family {
@@ -95,7 +99,7 @@ impl Family {
             base: 0.0,
             has_other: false,
             counts_events,
-            n_beyond: 0,
+            beyond: HashSet::new(),
         }
     }
 
@@ -156,8 +160,9 @@ impl Family {
             }
         } else if self.series.len() < MAX_KEPT {
             self.series.insert(key, told);
-        } else {
-            self.n_beyond += 1;
+            self.beyond.clear();
+        } else if self.beyond.len() < MAX_COUNTED {
+            self.beyond.insert(hash(&key));
         }
     }
 
@@ -188,11 +193,6 @@ impl Family {
 
     /// Forgets what holds no longer.
     pub(crate) fn end(&mut self, ends: &Ends<'_>) {
-        self.n_beyond = if self.series.len() < MAX_KEPT {
-            0
-        } else {
-            self.n_beyond
-        };
         if self.counts_events {
             return;
         }
@@ -267,7 +267,7 @@ impl Family {
         if n_folded > 0 && most > 0 {
             out.line(name, names.map(|name| (name, OTHER)), self.other());
         }
-        n_folded + self.n_beyond
+        n_folded + self.beyond.len()
     }
 
     /// Decides which series are shown: those of the largest values. Series of a counter that
@@ -339,14 +339,18 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
+fn hash(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// A value of a label that takes no more room than it may.
 fn bounded(text: &Arc<str>) -> Arc<str> {
     if text.len() <= MAX_LABEL_BYTES {
         return Arc::clone(text);
     }
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    let mark = format!("…{:08x}", hasher.finish() >> 32);
+    let mark = format!("…{:08x}", hash(text) >> 32);
     let most = MAX_LABEL_BYTES - mark.len();
     let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
     format!("{}{mark}", &text[..end.unwrap_or(0)]).into()

@@ -96,6 +96,17 @@ fn ten_thousand_origins_are_a_few_series_and_nothing_is_lost() {
 }
 
 #[test]
+fn more_than_can_be_kept_is_counted_once_each() {
+    let mut metrics = metrics();
+    for seconds in [101, 102] {
+        tell_origins(&mut metrics, seconds, 20_000, 1);
+    }
+    let text = text(&mut metrics, 103);
+    let folded = "{metric=\"sexton_memcg_origin_dying\"}";
+    assert_eq!(value(&text, "sexton_series_folded", folded), Some(19_951.0));
+}
+
+#[test]
 fn an_answer_is_bounded_in_series_and_bytes_whatever_the_node_has() {
     let mut metrics = metrics();
     tell_origins(&mut metrics, 101, 10_000, 200);

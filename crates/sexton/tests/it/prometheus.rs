@@ -80,6 +80,12 @@ fn promtool_accepts_the_rules_and_each_alert_fires_and_resolves() {
     }
 }
 
+#[test]
+fn promtool_accepts_the_example_of_a_scrape() {
+    let args = ["check", "config", "--syntax-only", "scrape.yml"];
+    assert_accepted(&promtool(&args, &deploy("prometheus")));
+}
+
 /// A test of an alert that could not fail would prove nothing.
 #[test]
 fn promtool_notices_an_alert_that_does_not_fire() {
@@ -204,4 +210,52 @@ fn promtool_accepts_what_an_agent_exports_and_clients_choose_the_format() {
         "{answer}"
     );
     assert!(answer.ends_with("# EOF\n"), "{answer}");
+}
+
+/// Holds dashboards against Grafana's own types.
+fn compile(dashboards: &[(&str, String)]) -> Output {
+    let schema = crate::profile::prepared("node", "node/node_modules/@grafana/schema");
+    let schema = fs::canonicalize(schema).expect("it is there");
+    let tsc = crate::profile::prepared("node", "node/node_modules/typescript/bin/tsc");
+    let tsc = fs::canonicalize(tsc).expect("it is there");
+    let folder = TempTree::new();
+    let mut files = Vec::new();
+    for (name, dashboard) in dashboards {
+        let text = format!(
+            "import type {{ Dashboard }} from \"@grafana/schema\";\n\
+             export const dashboard: Dashboard = {dashboard};\n"
+        );
+        let file = name.replace(".json", ".ts");
+        fs::write(folder.path().join(&file), text).expect("a file");
+        files.push(file);
+    }
+    let config = serde_json::json!({
+        "compilerOptions": {
+            "strict": true, "noEmit": true, "skipLibCheck": true, "types": [],
+            "module": "esnext", "moduleResolution": "bundler",
+            "paths": {"@grafana/schema": [schema]},
+        },
+        "files": files,
+    });
+    let path = folder.path().join("tsconfig.json");
+    fs::write(&path, config.to_string()).expect("a file");
+    let done = Command::new("node").arg(tsc).arg("-p").arg(&path).output();
+    done.expect("node is there")
+}
+
+#[test]
+fn dashboards_are_what_grafana_says_they_are() {
+    let texts = ["sexton-node.json", "sexton-fleet.json"]
+        .map(|name| (name, read(&deploy("grafana").join(name))));
+    assert_accepted(&compile(&texts));
+    // The compiler does look.
+    let [_, (_, fleet)] = &texts;
+    let wrong = fleet.replacen("\"gridPos\": {", "\"gridPos\": {\"z\": 1,", 1);
+    assert!(wrong != *fleet);
+    let output = compile(&[("wrong.json", wrong)]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !output.status.success() && said.contains("GridPos"),
+        "{said}"
+    );
 }
