@@ -48,6 +48,13 @@ fn value(text: &str, name: &str, labels: &str) -> Option<f64> {
     found.and_then(|value| value.trim().parse().ok())
 }
 
+/// The sum of the values of series.
+fn sum(series: &[String]) -> f64 {
+    let values = series.iter().filter_map(|line| line.rsplit(' ').next());
+    let values = values.map(|value| value.parse::<f64>().expect("a number"));
+    values.sum()
+}
+
 fn cgroup(name: String) -> Subject {
     Subject::new(SubjectKind::Cgroup, name)
 }
@@ -79,16 +86,7 @@ fn ten_thousand_origins_are_a_few_series_and_nothing_is_lost() {
         shown.iter().any(|line| line.contains("pod-10000/")),
         "{shown:?}"
     );
-    let sum: f64 = shown
-        .iter()
-        .map(|line| {
-            line.rsplit_once(' ')
-                .expect("a value")
-                .1
-                .parse::<f64>()
-                .expect("a number")
-        })
-        .sum();
+    let sum = sum(&shown);
     assert_eq!(sum, 50_005_000.0);
     assert_eq!(value(&text, "sexton_memcg_dying", ""), Some(50_005_000.0));
     let folded = "{metric=\"sexton_memcg_origin_dying\"}";
@@ -181,16 +179,7 @@ fn other_of_a_counter_never_falls_while_series_come_and_go() {
     }
     let text = text(&mut metrics, 200);
     let all = series(&text, name);
-    let sum: f64 = all
-        .iter()
-        .map(|line| {
-            line.rsplit_once(' ')
-                .expect("a value")
-                .1
-                .parse::<f64>()
-                .expect("a number")
-        })
-        .sum();
+    let sum = sum(&all);
     assert_eq!(sum, total as f64, "each start is counted once");
 }
 
