@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: man pages, completions, the pages of rules and that of facts, printed
-//! by sexton from its own definitions.
+//! `cargo xtask docs`: man pages, completions, the pages of rules and that of facts, alert rules
+//! and dashboards, printed by sexton from its own definitions.
 
 use std::fs;
 use std::process::{Command, ExitCode};
@@ -25,7 +25,12 @@ pub(crate) fn docs() -> Result<ExitCode> {
         println!("{kind}: {}", dir.display());
     }
     // Kept in the tree: people read them before they have a binary. Tests compare them.
-    for (kind, folder) in [("codes", "docs/codes"), ("facts", "docs")] {
+    for (kind, folder) in [
+        ("codes", "docs/codes"),
+        ("facts", "docs"),
+        ("prometheus", "deploy/prometheus"),
+        ("grafana", "deploy/grafana"),
+    ] {
         let folder = workspace::root().join(folder);
         command::run(
             Command::new(workspace::sexton())

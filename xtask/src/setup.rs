@@ -5,6 +5,7 @@
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod profilers;
+pub(crate) mod prometheus;
 pub(crate) mod python;
 
 use std::io::IsTerminal as _;

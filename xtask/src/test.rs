@@ -72,7 +72,7 @@ pub(crate) enum Need {
     Systemd,
     /// Guests: their kernels, and an emulator to boot them
     Guest,
-    /// Programs that sexton is compared with
+    /// Programs that sexton is compared with, or that read what it writes
     Programs,
     /// A Python with DuckDB and pandas
     Python,
@@ -231,6 +231,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Setup => {
             setup::python::prepare();
             setup::node::prepare();
+            setup::prometheus::prepare();
             Tally::of_check(setup::install_missing(setup::For::Guests))
         }
         Step::Format => check(&["fmt", "--all", "--check"]),
@@ -250,6 +251,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Plain => {
             setup::python::prepare();
             setup::node::prepare();
+            setup::prometheus::prepare();
             let outcome = cargo_test(Runs::Once, &["test", "--workspace", "--no-fail-fast"], &[]);
             *ignored = outcome.ignored;
             outcome.tally
@@ -300,6 +302,7 @@ fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
 fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
     // Without these the tests that need them say so, and the others run.
     setup::install_optional();
+    setup::prometheus::prepare();
     command::run(&mut workspace::build_static_sexton())
         .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));

@@ -39,6 +39,9 @@ pub enum Level {
 /// Where lines of the log go.
 pub type Log = Box<dyn FnMut(Level, &str) + Send>;
 
+/// Who is shown what the sensors said, as it passes.
+pub type Tap = Box<dyn FnMut(&[Record]) + Send>;
+
 /// Why an agent could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -65,6 +68,7 @@ pub struct Agent {
     progress: Progress,
     shared: Shared,
     log: Log,
+    tap: Option<Tap>,
     /// What the ring held when this agent started: lines of logs up to here are there already.
     known_until: Option<Moment>,
     synced: Instant,
@@ -89,6 +93,11 @@ impl Agent {
         &self.boot.records
     }
 
+    /// Shows somebody what the sensors say from now on.
+    pub fn set_tap(&mut self, tap: Tap) {
+        self.tap = Some(tap);
+    }
+
     /// Works for a while.
     pub fn step(&mut self, time: Duration) {
         let mut records = self.pool.collect(time);
@@ -96,6 +105,9 @@ impl Agent {
         let now = clock::now();
         records.extend(self.measure(now));
         self.keep(&records, now);
+        if let Some(tap) = &mut self.tap {
+            tap(&records);
+        }
         let n_records = records.len();
         for record in records {
             self.progress.note(&record);

@@ -63,6 +63,8 @@ pub struct Status {
     pub window_records: usize,
     /// Findings that are open.
     pub findings: Vec<FindingStatus>,
+    /// What passes which limit when, if it grows on as it does.
+    pub forecasts: Vec<ForecastStatus>,
     /// Incidents that are kept.
     pub incidents: usize,
     /// Their bytes.
@@ -99,6 +101,18 @@ pub struct FindingStatus {
     pub title: String,
     /// When it opened, in nanoseconds since 1970.
     pub opened_wall_ns: u64,
+}
+
+/// When a limit is passed at the present rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ForecastStatus {
+    /// What grows.
+    pub what: String,
+    /// Which limit it passes.
+    pub limit: String,
+    /// In so many days.
+    pub in_days: f64,
 }
 
 /// The status as the agent and those who ask share it.

@@ -140,7 +140,7 @@ impl App {
         body: &mut Body,
     ) -> Result<Response, Problem> {
         let more = self.options.more.as_ref();
-        if let Some(plain) = more.and_then(|more| more(&request.path)) {
+        if let Some(plain) = more.and_then(|more| more(&request.path, request.header("accept"))) {
             allow(request, "GET, HEAD")?;
             let text = Payload::Shared(plain.text.into_bytes().into());
             return Ok(Response::new(plain.status, plain.kind, text));

@@ -46,8 +46,8 @@ pub struct Imported {
 }
 
 /// Answers addresses that are not of the page or its interface, such as `/metrics`; `None`
-/// where it has no such thing.
-pub type More = Box<dyn Fn(&str) -> Option<Plain> + Send + Sync>;
+/// where it has no such thing. The second is the client's `Accept`.
+pub type More = Box<dyn Fn(&str, Option<&str>) -> Option<Plain> + Send + Sync>;
 
 /// A short answer in plain text.
 #[derive(Debug, Clone, PartialEq, Eq)]

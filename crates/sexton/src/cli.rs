@@ -424,6 +424,10 @@ pub enum Generated {
     Codes,
     /// The page of all facts that a recording may hold, as Markdown
     Facts,
+    /// Recording and alert rules for Prometheus, and their tests for promtool
+    Prometheus,
+    /// Dashboards for Grafana
+    Grafana,
 }
 
 /// Arguments of `sexton generate`.

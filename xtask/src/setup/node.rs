@@ -1,4 +1,5 @@
-//! Viewers of profiles as npm has them: tests have them open what we write.
+//! Viewers of profiles, and Grafana's own types of dashboards, as npm has them: tests have them
+//! read what we write.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,14 +9,17 @@ use anyhow::{Result, ensure};
 use crate::{command, workspace};
 
 /// speedscope; a page for it without a screen, in the last release for Debian 12's node; the
-/// loader of the Firefox Profiler. Each by its name and as npm is asked for it.
-const PACKAGES: [(&str, &str); 3] = [
+/// loader of the Firefox Profiler; Grafana's types, and the compiler that holds a dashboard
+/// against them. Each by its name and as npm is asked for it.
+const PACKAGES: [(&str, &str); 5] = [
     ("speedscope", "speedscope"),
     ("jsdom", "jsdom@24"),
     (
         "@firefox-devtools/profiler-cli",
         "@firefox-devtools/profiler-cli",
     ),
+    ("@grafana/schema", "@grafana/schema@13"),
+    ("typescript", "typescript@5"),
 ];
 
 /// Prepares `node/` in the target directory when it is not there. What fails here is not an
@@ -28,7 +32,7 @@ pub(crate) fn prepare() {
     }
     let packages = PACKAGES.map(|(name, _)| name).join(", ");
     eprintln!(
-        "set-up: installs {packages} into {}: tests ask them about profiles",
+        "set-up: installs {packages} into {}: tests ask them about profiles and dashboards",
         folder.display()
     );
     if let Err(error) = install(&folder) {

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use sexton_analysis::live::{Change, LAG, Step, Turn};
 use sexton_host::clock;
+use sexton_model::diagnosis::Diagnosis;
 use sexton_model::finding::Severity;
 use sexton_model::moment::Moment;
 
 use super::{Agent, Level};
-use crate::status::FindingStatus;
+use crate::status::{FindingStatus, ForecastStatus};
 
 /// A step that is later than this is left out: the node slept, or this process was stopped.
 const TOO_LATE: Duration = Duration::from_secs(90);
@@ -86,6 +87,7 @@ impl Agent {
             status.judged_wall_ns = Some(wall_ns);
             status.judge_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
             status.window_records = n_records;
+            status.forecasts = forecasts(&step.diagnosis);
         });
         self.tell_findings(now);
     }
@@ -130,4 +132,18 @@ impl Agent {
         let findings = findings.collect();
         self.shared.change(|status| status.findings = findings);
     }
+}
+
+/// The limits that are passed at the present rate.
+fn forecasts(diagnosis: &Diagnosis) -> Vec<ForecastStatus> {
+    let passes = diagnosis.forecasts.iter().flat_map(|forecast| {
+        forecast.passes.iter().filter_map(|passing| {
+            Some(ForecastStatus {
+                what: forecast.what.clone(),
+                limit: passing.limit.clone(),
+                in_days: passing.in_days?,
+            })
+        })
+    });
+    passes.take(MAX_FINDINGS).collect()
 }

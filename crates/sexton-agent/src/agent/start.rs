@@ -69,6 +69,7 @@ impl Agent {
             progress: Progress::default(),
             shared,
             log,
+            tap: None,
             known_until,
             synced: Instant::now(),
             bounded: None,

@@ -19,6 +19,7 @@ mod nics;
 mod pipelines;
 mod pressure;
 mod processes;
+mod prometheus;
 mod runq;
 mod scenarios;
 mod sensor;

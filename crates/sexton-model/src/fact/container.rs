@@ -1,7 +1,7 @@
 //! Facts about containers, as their runtime tells them. The subject of an event is the
 //! container, that of a sample its image or the node.
 
-use super::metric::Metric;
+use super::metric::{IMAGES, MAX_NAMES, Metric};
 use super::show::{CONTAINERS_EXITED, CONTAINERS_STARTED, Group, Mark, SECOND, Series, Show};
 use crate::subject::Subject;
 use crate::{choice, payload};
@@ -116,11 +116,11 @@ facts! {
     /// a container started, for the first time or again
     event CONTAINER_STARTED = "container_started" of ContainerStarted,
         shown: marks!(ContainerStarted, started),
-        metric: Metric::counter("sexton_container_starts_total");
+        metric: Metric::counter("sexton_container_starts_total").by(IMAGES, MAX_NAMES);
     /// a container exited: exit code, OOM and lifetime
     event CONTAINER_EXITED = "container_exited" of ContainerExited,
         shown: marks!(ContainerExited, exited),
-        metric: Metric::counter("sexton_container_exits_total");
+        metric: Metric::counter("sexton_container_exits_total").by(IMAGES, MAX_NAMES);
     /// containers that run now, paused ones included, of all runtimes that answer
     gauge CONTAINER_RUNNING = "container_running" in Count,
         shown: Show::Series(RUNNING),

@@ -1,6 +1,6 @@
 //! Facts about memory cgroups.
 
-use super::metric::Metric;
+use super::metric::{Holds, Label, MAX_NAMES, Metric};
 use super::show::{Group, SECOND, Series, Show};
 use crate::old;
 use crate::payload;
@@ -140,7 +140,11 @@ facts! {
         shown: census("memcg.read", "one read of memory.stat"),
         metric: Metric::gauge("sexton_memcg_stat_read_seconds");
     /// memory cgroups that are alike: how many are live, dying, leaked, and what pins them
-    event MEMCG_ORIGIN = "memcg_origin" of MemcgOrigin;
+    event MEMCG_ORIGIN = "memcg_origin" of MemcgOrigin,
+        metric: Metric::gauge("sexton_memcg_origin_dying")
+            .of("dying")
+            .by(&[Label::subject("origin")], MAX_NAMES)
+            .holding(Holds::Poll);
     /// read times of a memory statistics file: the root's, a leaf's, that of an ancestor of dying
     /// ones
     event MEMCG_READS = "memcg_reads" of MemcgReads;

@@ -14,11 +14,29 @@ pub struct Metric {
     pub name: &'static str,
     /// Whether it only grows. One of events counts them.
     pub is_counter: bool,
+    /// Of events: the field that a counter adds, 1 where it is missing, and a gauge is set to.
+    pub field: Option<&'static str>,
     /// The labels that distinguish its series.
     pub labels: &'static [Label],
-    /// More series than this are left out, and counted.
+    /// More series than this are folded into one, and counted.
     pub max_series: u32,
+    /// How long the last word on a series holds.
+    pub holds: Holds,
 }
+
+/// How long the last word on a series holds while its sensor sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Until the next one, or until what it is about is gone.
+    Always,
+    /// For this number of seconds: what is not recorded again is gone.
+    Seconds(u64),
+    /// Until the next poll of its sensor, which tells everything there is.
+    Poll,
+}
+
+/// Sensors whose series go away without a word poll every 30 s or more often.
+const USUAL_HOLD: Holds = Holds::Seconds(120);
 
 /// What tells series of one metric apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +52,7 @@ pub struct Label {
 pub enum LabelOf {
     /// What the record is about: a core, a device. Records about the node itself are left out.
     Subject,
-    /// A field of the event, by its name. Its values are few by definition.
+    /// A field of the event, by its name; `unknown` where it is missing.
     Field,
 }
 
@@ -58,8 +76,10 @@ impl Metric {
         Self {
             name,
             is_counter: false,
+            field: None,
             labels: &[],
             max_series: 1,
+            holds: Holds::Always,
         }
     }
 
@@ -71,10 +91,26 @@ impl Metric {
         }
     }
 
-    /// Several series, distinguished by labels, up to a bound.
+    /// Several series, distinguished by labels, up to a bound. Values of what is not told again
+    /// are gone after two minutes; counts of events stay.
     #[must_use]
     pub const fn by(mut self, labels: &'static [Label], max_series: u32) -> Self {
         (self.labels, self.max_series) = (labels, max_series);
+        self.holds = USUAL_HOLD;
+        self
+    }
+
+    /// The last word on each series holds for so long.
+    #[must_use]
+    pub const fn holding(mut self, holds: Holds) -> Self {
+        self.holds = holds;
+        self
+    }
+
+    /// Of events: takes its value from this field.
+    #[must_use]
+    pub const fn of(mut self, field: &'static str) -> Self {
+        self.field = Some(field);
         self
     }
 
@@ -98,7 +134,11 @@ impl Metric {
 
     /// Whether it fits a fact of this kind.
     pub fn fits(&self, kind: FactKind) -> bool {
-        self.is_counter == (kind != FactKind::Gauge)
+        match kind {
+            FactKind::Gauge => !self.is_counter && self.field.is_none(),
+            FactKind::Counter => self.is_counter && self.field.is_none(),
+            FactKind::Event => self.is_counter || self.field.is_some(),
+        }
     }
 }
 
@@ -106,6 +146,8 @@ impl Metric {
 pub const CORES: &[Label] = &[Label::subject("core")];
 /// By network device, or queue of one.
 pub const DEVICES: &[Label] = &[Label::subject("device")];
+/// By image of containers.
+pub const IMAGES: &[Label] = &[Label::field("image")];
 /// By filesystem.
 pub const MOUNTS: &[Label] = &[Label::subject("mount")];
 /// By limit.
@@ -117,6 +159,13 @@ pub const SENSORS: &[Label] = &[Label::subject("sensor")];
 pub const MAX_CORES: u32 = 1_024;
 /// Devices with their queues: a node has a few cards with a queue for each core.
 pub const MAX_DEVICES: u32 = 2_048;
+/// Units, images and origins: those with the largest values are what one looks for.
+pub const MAX_NAMES: u32 = 50;
+
+/// A metric of devices and their queues, which are told when they change.
+pub(super) const fn by_device(metric: Metric) -> Metric {
+    metric.by(DEVICES, MAX_DEVICES).holding(Holds::Always)
+}
 
 #[cfg(test)]
 mod tests {
@@ -167,14 +216,15 @@ mod tests {
             let name = metric.name;
             assert_eq!(metric.labels.is_empty(), metric.max_series == 1, "{name}");
             assert!((1..=MAX_DEVICES).contains(&metric.max_series), "{name}");
+            let mut of_fields: Vec<&str> = metric.field.into_iter().collect();
             for label in metric.labels {
                 assert!(is_name(label.name), "{name}");
-                if label.of == LabelOf::Field {
-                    let payload = fact.payload.expect("an event");
-                    let fields = payload.fields.iter();
-                    let is_there = fields.clone().any(|field| field.name == label.name);
-                    assert!(is_there, "{name} has no field {}", label.name);
-                }
+                of_fields.extend((label.of == LabelOf::Field).then_some(label.name));
+            }
+            for of in of_fields {
+                let payload = fact.payload.expect("an event");
+                let is_there = payload.fields.iter().any(|field| field.name == of);
+                assert!(is_there, "{name} has no field {of}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Facts about network polling.
 
-use super::metric::{CORES, MAX_CORES, Metric};
+use super::metric::{CORES, DEVICES, MAX_CORES, MAX_DEVICES, Metric};
 use super::show::{Group, MS, Mark, NAPI_DELAYED, SECOND, Series, Show};
 use crate::old;
 use crate::payload;
@@ -92,7 +92,7 @@ facts! {
     /// the longest time in the interval that a NAPI instance with work left was not polled
     gauge NAPI_POLL_GAP_NS = "napi_poll_gap_ns" in Nanoseconds,
         shown: delay("network.gap", "longest gap between polls of a queue"),
-        metric: Metric::gauge("sexton_napi_poll_gap_seconds").by(CORES, MAX_CORES);
+        metric: Metric::gauge("sexton_napi_poll_gap_seconds").by(DEVICES, MAX_DEVICES);
     /// network polling has waited over half a second on this core
     event NAPI_STARVED = "napi_starved" of NapiDelay,
         shown: marks!(NapiDelay, waits),

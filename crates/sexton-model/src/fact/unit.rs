@@ -1,6 +1,6 @@
 //! Facts about systemd units.
 
-use super::metric::{Label, Metric};
+use super::metric::{Label, MAX_NAMES, Metric};
 use super::show::{Mark, UNITS_RESTARTED, UNITS_STARTED};
 use crate::old;
 use crate::payload::{Field, Fields, Value, ValueKind, stored};
@@ -343,13 +343,16 @@ facts! {
     /// a unit began a run
     event UNIT_STARTED = "unit_started" of UnitStarted,
         shown: marks!(UnitStarted, started),
-        metric: Metric::counter("sexton_unit_starts_total").by(&[Label::field("by")], 4);
+        metric: Metric::counter("sexton_unit_starts_total")
+            .of("n")
+            .by(&[Label::subject("unit"), Label::field("by")], MAX_NAMES);
     /// a run of a unit ended
     event UNIT_STOPPED = "unit_stopped" of UnitStopped;
     /// a unit failed, or could not be started because what it depends on failed
     event UNIT_FAILED = "unit_failed" of UnitStopped,
         shown: marks!(UnitStopped, failed),
-        metric: Metric::counter("sexton_unit_failures_total");
+        metric: Metric::counter("sexton_unit_failures_total")
+            .by(&[Label::subject("unit")], MAX_NAMES);
     /// a unit wrote to systemd's journal; what it wrote is not kept
     event UNIT_LOGGED = "unit_logged" of UnitLogged;
     /// what the files of a unit say that a boot starts: state, restarts, use in this deployment

@@ -3,6 +3,7 @@
 
 pub mod config;
 mod page;
+mod scrape;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +57,11 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         serve_status(socket, &shared)
             .with_context(|| format!("cannot listen on {}", socket.display()))?;
     }
-    let page = page::Page::start(&config, agent.bundle(), &shared)?;
+    let scrape = scrape::Scrape::new();
+    if config.http.is_some() {
+        agent.set_tap(scrape.tap());
+    }
+    let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
     let mut log = log();
     let notify = Notify::from_environment();
     notify.say("READY=1\nSTATUS=recording; not judged yet");

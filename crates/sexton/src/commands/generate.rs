@@ -1,4 +1,5 @@
-//! `sexton generate`: man pages and completions, made from the definitions.
+//! `sexton generate`: man pages, completions, pages, rules and dashboards, made from the
+//! definitions.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,6 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
+use sexton_analysis::rules::{RULES, by_code};
+use sexton_export::dashboards;
+use sexton_export::rules::{self, Code, Limits};
 use sexton_report::explain::markdown;
 
 use crate::cli::{Cli, GenerateArgs, Generated};
@@ -22,6 +26,8 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         Generated::Completions => completions(folder),
         Generated::Codes => codes(folder),
         Generated::Facts => facts(folder),
+        Generated::Prometheus => prometheus(folder),
+        Generated::Grafana => grafana(folder),
     };
     written.with_context(|| format!("cannot write to {}", folder.display()))?;
     Ok(Exit::NothingFound)
@@ -53,6 +59,35 @@ fn facts(folder: &Path) -> Result<()> {
     let mut page = Vec::new();
     sexton_report::facts::markdown(&mut page)?;
     Ok(fs::write(folder.join("facts.md"), page)?)
+}
+
+fn prometheus(folder: &Path) -> Result<()> {
+    let codes = RULES.iter().map(|rule| Code {
+        code: rule.code,
+        title: rule.title,
+    });
+    let codes: Vec<Code<'_>> = codes.collect();
+    let limit = |name: &str| {
+        let rule = by_code("MCG003").context("no rule MCG003")?;
+        let found = rule.thresholds.iter().find(|it| it.name == name);
+        let found = found.with_context(|| format!("MCG003 has no threshold {name}"))?;
+        anyhow::Ok(found.default)
+    };
+    let limits = Limits {
+        cgroups: limit("most")?,
+        per_live: limit("most_per_live")?,
+    };
+    fs::write(folder.join(rules::RULES_FILE), rules::rules(&codes, limits))?;
+    fs::write(folder.join(rules::TESTS_FILE), rules::tests(&codes, limits))?;
+    Ok(())
+}
+
+fn grafana(folder: &Path) -> Result<()> {
+    for (name, dashboard) in dashboards::all() {
+        let text = serde_json::to_string_pretty(&dashboard)?;
+        fs::write(folder.join(name), text + "\n")?;
+    }
+    Ok(())
 }
 
 fn completions(folder: &Path) -> Result<()> {

@@ -2,6 +2,8 @@
 //! privileges.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -15,12 +17,12 @@ use sexton_testkit::TempTree;
 use crate::command::{SEXTON, sexton, stderr, stdout};
 
 /// A folder for an agent: its configuration, ring and socket.
-struct Place {
+pub(crate) struct Place {
     tree: TempTree,
 }
 
 impl Place {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let place = Self {
             tree: TempTree::new(),
         };
@@ -50,7 +52,7 @@ impl Place {
         self.tree.path().join("agent.toml")
     }
 
-    fn start(&self) -> Running {
+    pub(crate) fn start(&self) -> Running {
         let child = Command::new(SEXTON)
             .args(["agent", "--config"])
             .arg(self.config())
@@ -71,8 +73,23 @@ impl Place {
         serde_json::from_slice(&output.stdout).ok()
     }
 
+    /// The answer to a request, with its head. More headers end with an end of line each.
+    pub(crate) fn get(&self, path: &str, headers: &str) -> String {
+        let status = self.status().expect("it answers");
+        let address = status["http"].as_str().expect("it listens");
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n"
+        )
+        .expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
     /// Waits until the agent has kept this number of records.
-    fn wait_for_records(&self, n: u64) {
+    pub(crate) fn wait_for_records(&self, n: u64) {
         let deadline = Instant::now() + Duration::from_secs(30);
         let kept = || self.status().and_then(|status| status["records"].as_u64());
         while kept().is_none_or(|kept| kept < n) {
@@ -83,7 +100,7 @@ impl Place {
 }
 
 /// An agent that is gone at the end of a test.
-struct Running(Option<Child>);
+pub(crate) struct Running(Option<Child>);
 
 impl Running {
     /// Ends it by a signal; gives what it logged.
@@ -190,26 +207,14 @@ fn it_serves_health_and_metrics() {
     let place = Place::new("");
     let _running = place.start();
     place.wait_for_records(1);
-    let status = place.status().expect("it answers");
-    let address = status["http"].as_str().expect("it listens").to_owned();
-    let get = |path: &str| {
-        use std::io::{Read as _, Write as _};
-        let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-        )
-        .expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        answer
-    };
+    let get = |path: &str| place.get(path, "");
     assert!(get("/healthz").starts_with("HTTP/1.1 200"));
     assert!(
         get("/readyz").starts_with("HTTP/1.1 503"),
         "judged too early"
     );
     let metrics = get("/metrics");
+    assert!(metrics.contains("text/plain; version=0.0.4"), "{metrics}");
     assert!(
         metrics.contains("sexton_sensor_up{sensor=\"cores\"} 1"),
         "{metrics}"

@@ -18,6 +18,7 @@ mod matrix;
 mod npd;
 mod picture;
 mod profile;
+mod prometheus;
 mod readme;
 mod record;
 mod screen;

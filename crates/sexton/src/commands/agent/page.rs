@@ -7,11 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use sexton_agent::{Shared, Status, metrics};
+use sexton_agent::{Shared, Status};
 use sexton_host::clock;
 use sexton_web::{Options, Plain, Rester, Server, Stopper};
 
 use super::config::Config;
+use super::scrape::Scrape;
 use crate::commands::{history, serve};
 use crate::policy;
 
@@ -29,7 +30,7 @@ pub struct Page(Option<(Stopper, Rester)>);
 
 impl Page {
     /// Listens where the configuration says, and answers on threads of its own.
-    pub fn start(config: &Config, bundle: &Path, shared: &Shared) -> Result<Self> {
+    pub fn start(config: &Config, bundle: &Path, shared: &Shared, scrape: Scrape) -> Result<Self> {
         let Some(listen) = config.http else {
             return Ok(Self(None));
         };
@@ -45,7 +46,9 @@ impl Page {
             }),
             import: Box::new(serve::import),
             is_lazy: true,
-            more: Some(Box::new(move |path| more(path, &status))),
+            more: Some(Box::new(move |path, accept| {
+                more(path, accept, &status, &scrape)
+            })),
         };
         let server = Server::start(options, bundle, "this node")?;
         let address = server.address().to_string();
@@ -89,18 +92,21 @@ fn token(config: &Config) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-fn more(path: &str, shared: &Shared) -> Option<Plain> {
+fn more(path: &str, accept: Option<&str>, shared: &Shared, scrape: &Scrape) -> Option<Plain> {
     let plain = |status: u16, text: String| Plain {
         status,
         kind: "text/plain; charset=utf-8",
         text,
     };
     match path {
-        "/metrics" => Some(Plain {
-            status: 200,
-            kind: "text/plain; version=0.0.4; charset=utf-8",
-            text: metrics(&shared.get()),
-        }),
+        "/metrics" => {
+            let (kind, text) = scrape.answer(&shared.get(), accept);
+            Some(Plain {
+                status: 200,
+                kind,
+                text,
+            })
+        }
         "/healthz" => {
             let status = shared.get();
             Some(match trouble(&status, clock::wall_ns()) {

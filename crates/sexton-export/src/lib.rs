@@ -1,0 +1,17 @@
+//! What a node tells others: metrics from the facts' definitions, and the alert rules and
+//! dashboards that read them.
+//!
+//! Metrics are kept as records pass ([`Metrics::take`]); a scrape reads no recording. Rules and
+//! dashboards are printed from the same definitions by `cargo xtask docs`.
+
+pub mod dashboards;
+mod exposition;
+mod family;
+mod own;
+mod room;
+pub mod rules;
+mod state;
+
+pub use exposition::Format;
+pub use own::{Finding, Forecast, Own, Sensor};
+pub use state::{MAX_SERIES, Metrics};
