@@ -28,6 +28,7 @@ mod limits;
 mod lineage;
 mod napi;
 mod nics;
+mod node_mounts;
 mod prerequisites;
 mod pressure;
 mod processes;
