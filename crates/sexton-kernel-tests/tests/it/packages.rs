@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use sexton_agent::Status;
+use sexton_agent::{FindingStatus, Status};
 use sexton_kernel_tests::release::part;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::systemd::{ROOTFS, Systemd};
 use sexton_model::gap::Why;
+use sexton_model::moment::Moment;
 use sexton_model::timeline::Timeline as _;
 use sexton_store::Bundle;
 
@@ -85,6 +86,7 @@ systemctl is-active sexton-agent > upgraded
 await answers
 status third
 tail -n 1 /etc/sexton/agent.toml > config
+cp -r /var/lib/sexton/boots upgraded-ring
 journalctl -u sexton-agent -o cat > journal
 
 dpkg --remove sexton >> dpkg.log 2>&1
@@ -164,6 +166,14 @@ fn run(job: &str, endings: &[&'static str], within: u64) -> Installed {
     Installed { systemd }
 }
 
+/// The first moment of the one boot of a ring.
+fn begins(boots: &Path) -> Moment {
+    let mut boots = std::fs::read_dir(boots).expect("boots");
+    let boot = boots.next().expect("a boot").expect("a folder");
+    let bundle = Bundle::open(&boot.path()).expect("a bundle");
+    *bundle.span().expect("records").start()
+}
+
 /// Sensors that were refused something, as a recording tells it.
 fn refused(boots: &Path) -> BTreeSet<String> {
     let mut refused = BTreeSet::new();
@@ -221,6 +231,9 @@ fn is_installed(run: &Installed) {
         "{first:?}, {second:?}"
     );
     assert_eq!(run.read("healthz"), "ok");
+    // It finds nothing wrong with its own unit.
+    let own = |finding: &&FindingStatus| finding.subject.contains("sexton-agent");
+    assert_eq!(second.findings.iter().find(own), None);
 }
 
 /// Compared with root on the same node, only the sensors that are named see less.
@@ -249,9 +262,11 @@ fn is_upgraded(run: &Installed) {
     assert_eq!(run.read("upgraded"), "active");
     assert_ne!(second.pid, third.pid);
     assert_eq!((third.boots, &third.bundle), (1, &second.bundle));
-    assert!(
-        third.ring_bytes >= second.ring_bytes,
-        "{second:?}, {third:?}"
+    // What was recorded before is still there.
+    let folder = run.systemd.folder();
+    assert_eq!(
+        begins(&folder.join("upgraded-ring")),
+        begins(&folder.join("as-user"))
     );
     assert_eq!(run.read("config"), "# by the owner of this node");
     let journal = run.read("journal");
