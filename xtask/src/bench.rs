@@ -33,6 +33,13 @@ const WRITE: &str = "--write";
 
 const BENCHES: &[Bench] = &[
     Bench {
+        name: "agent",
+        package: "sexton-kernel-tests",
+        measures: "processor time and memory of the agent with everything on, beside others that run on nodes (needs root)",
+        writes: Writes::AsMarkdown,
+        in_all: &[],
+    },
+    Bench {
         name: "check",
         package: "sexton-kernel-tests",
         measures: "time of one `sexton check`, from its start to its end",
@@ -144,13 +151,20 @@ fn prepared(bench: &Bench) -> Result<Command> {
     if bench.name == "page" {
         page::build()?;
     }
-    command::run(&mut workspace::build_sexton())?;
+    // Benches measure the whole command too. Of the agent it is the binary that nodes are given.
+    let (mut build, sexton) = match bench.name {
+        "agent" => (workspace::build_static_sexton(), workspace::static_sexton()),
+        _ => (workspace::build_sexton(), workspace::sexton()),
+    };
+    command::run(&mut build)?;
     let mut cargo = workspace::cargo(&["bench", "--package", bench.package, "--bench", bench.name]);
-    // Benches measure the whole command too.
-    cargo.env("SEXTON", workspace::sexton());
+    cargo.env("SEXTON", sexton);
     if bench.name == "check" {
         setup::install_missing(setup::For::Tests)?;
         cargo.env("SEXTON_TEST_ROOTFS", rootfs::make()?);
+    }
+    if bench.name == "agent" {
+        setup::peers::install_packaged();
     }
     if bench.name == "overhead" {
         let below = setup::peers::install();

@@ -10,6 +10,7 @@
 
 mod bench;
 mod command;
+mod dist;
 mod docs;
 mod fuzz;
 mod guest;
@@ -58,6 +59,8 @@ enum Command {
     },
     /// Write the man pages, shell completions and pages of rules
     Docs,
+    /// Make what a node is given: static binary, packages, container image, checksums
+    Dist,
     /// Real trouble with a known truth, on real systems, and sexton held to it
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Page => page::build().map(|()| ExitCode::SUCCESS),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
+        Command::Dist => dist::dist(),
         Command::Lab(command) => lab::lab(&command),
         Command::Fuzz(choice) => fuzz::fuzz(&choice),
     };

@@ -15,9 +15,9 @@ use crate::{command, workspace};
 /// Beside systemd and the bus: what the tests' own programs are linked with, container
 /// runtimes, what to fill an image with, what speaks HTTP/2 to them; and what the lab has
 /// trouble made with: jobs, networks, modules of the kernel, sessions. Podman wants one of
-/// several networks, and debootstrap does not choose: netavark.
+/// several networks, and debootstrap does not choose: netavark. rpm installs our own package.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,libelf1,zlib1g,libgcc-s1,docker.io,busybox-static,curl,\
-     cron,iproute2,kmod,libpam-systemd,netavark,podman";
+     cron,iproute2,kmod,libpam-systemd,netavark,podman,rpm";
 
 /// Tests that want these start them.
 const NOT_AT_BOOT: &[&str] = &[

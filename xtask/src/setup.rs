@@ -23,6 +23,8 @@ pub(crate) enum For {
     Build,
     /// Compiling it with its page.
     Page,
+    /// All that, and making packages of it.
+    Dist,
     /// Compiling it, and running its tests here.
     Tests,
     /// All that, and booting guests to test it in.
@@ -179,8 +181,8 @@ const NEEDS: &[Need] = &[
     Need {
         proof: Proof::Program("rpmbuild"),
         package: "rpm",
-        why: "makes packages and databases of packages for tests",
-        work: For::Tests,
+        why: "makes our package, and packages and databases of them for tests",
+        work: For::Dist,
     },
     Need {
         proof: Proof::Program("strace"),

@@ -18,7 +18,7 @@ use clap::ValueEnum;
 
 use self::again::Runs;
 use crate::guest::{self, Cells};
-use crate::{command, image_roots, lab, page, rootfs, setup, tidy, workspace};
+use crate::{command, dist, image_roots, lab, page, rootfs, setup, tidy, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Selection {
@@ -291,6 +291,8 @@ const IGNORED: &[&str] = &[
 ];
 
 fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
+    command::run(&mut workspace::build_static_sexton())
+        .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let args = [IGNORED, ON_ROOTS].concat();
     let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
@@ -307,9 +309,13 @@ fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
         .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
+    let dist = dist::make(&workspace::static_sexton());
+    let dist = dist.inspect_err(|error| eprintln!("error: {error:#}"));
+    let dist = dist.ok().map(|dist| ("SEXTON_DIST", dist));
+    let folders: Vec<_> = rootfs.into_iter().chain(dist).collect();
     let mut tally = Tally::default();
     for args in kernel_tests() {
-        let outcome = cargo_test(Runs::TwiceOnFailure, &args, rootfs.as_slice());
+        let outcome = cargo_test(Runs::TwiceOnFailure, &args, &folders);
         libtest::forget_those_that_ran(ignored, &outcome.seen);
         tally.add(outcome.tally);
     }
@@ -320,6 +326,7 @@ fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
 /// run at once. The others count what the whole machine does, and run one by one.
 const PATIENT: &[&str] = &[
     "containers::",
+    "packages::",
     "pipelines::",
     "store::",
     "survey::",

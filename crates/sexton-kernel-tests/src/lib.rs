@@ -12,6 +12,8 @@ pub mod netns;
 pub mod network;
 pub mod nursery;
 pub mod page;
+pub mod recorders;
+pub mod release;
 pub mod require;
 pub mod scenario;
 pub mod sexton;

@@ -20,6 +20,8 @@ pub enum Need {
     Program(&'static str),
     /// The built program itself.
     Sexton,
+    /// A part of the release, by how its name ends.
+    Part(&'static str),
     /// Booting systemd in namespaces.
     Systemd,
 }
@@ -51,8 +53,12 @@ fn check(need: Need) -> Result<(), (&'static str, String)> {
             "sexton",
             "SEXTON does not name a built sexton: run cargo xtask test kernel".into(),
         )),
+        Need::Part(ending) if crate::release::part(ending).is_none() => Err((
+            "sexton",
+            format!("SEXTON_DIST names no folder with a *{ending}: run cargo xtask test kernel"),
+        )),
         Need::Systemd => check_systemd().map_err(|reason| ("systemd", reason)),
-        Need::Root | Need::Bpf | Need::Program(_) | Need::Sexton => Ok(()),
+        Need::Root | Need::Bpf | Need::Program(_) | Need::Sexton | Need::Part(_) => Ok(()),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tells how full local filesystems are: space, inodes, and whether they are read-only.
 //!
 //! Source: `/proc/self/mountinfo` and statfs(2), every 30 s, once for each filesystem however
-//! often it is mounted. tmpfs counts: a full /dev/shm or /run breaks programs as a full disk
-//! does.
+//! often it is mounted. Where sexton has mounts of its own, in a unit with a sandbox or in a
+//! container, those of the first process (`/proc/1`), if it may see them. tmpfs counts: a full
+//! /dev/shm or /run breaks programs as a full disk does.
 //! Blind to: network and pseudo filesystems, mounts of other mount namespaces, more than 64
 //! filesystems, quotas.
 //! Overhead: `docs/overhead.md#filesystems`.
@@ -106,7 +107,7 @@ impl Filesystems {
     fn ask(&mut self, local: &Local, out: &mut Sink) {
         let name = escape(local.point.as_os_str().as_encoded_bytes());
         let subject = Subject::new(SubjectKind::Mount, name.as_str());
-        let space = match self.workers.ask(&local.point) {
+        let space = match self.workers.ask(&local.reached_at) {
             Asked::Told(Ok(space)) => Some(space),
             // It was unmounted just now, or belongs to a user who lets no one look.
             Asked::Told(Err(error)) => {

@@ -30,6 +30,7 @@ mod memory;
 mod napi;
 mod network;
 mod nics;
+mod node_mounts;
 mod prerequisites;
 mod pressure;
 mod processes;

@@ -27,7 +27,7 @@ use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_systemd::bus::{BusError, Manager};
 
-use crate::{Sensor, SensorSpec};
+use crate::{Sensor, SensorSpec, node_mounts};
 use line::Line;
 use users::Users;
 
@@ -91,7 +91,12 @@ impl Places {
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     is_booted(host)?;
-    Ok(Box::new(Units::watch(&Places::default())))
+    let mut places = Places::default();
+    // In a sandbox users' folders may be hidden, which must not look as if nobody were there.
+    if let Ok(whose) = node_mounts::whose(host) {
+        places.users = node_mounts::reached_at(&whose, &places.users);
+    }
+    Ok(Box::new(Units::watch(&places)))
 }
 
 /// Whether systemd runs this node.

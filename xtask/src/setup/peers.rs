@@ -1,4 +1,4 @@
-//! The recorders that `cargo xtask bench overhead` measures sexton beside.
+//! The recorders that `cargo xtask bench overhead` and `agent` measure sexton beside.
 //!
 //! One that cannot be had here is told, and left out of the table: a bench is no reason
 //! to fail for what others do not build on.
@@ -24,6 +24,14 @@ const BUILD_LIMIT_SECONDS: &str = "480";
 
 /// Brings those that are missing, and says where the one is that is built here.
 pub(crate) fn install() -> Option<PathBuf> {
+    install_packaged();
+    below()
+        .inspect_err(|error| eprintln!("not compared with below: {error:#}"))
+        .ok()
+}
+
+/// Brings those that packages have.
+pub(crate) fn install_packaged() {
     let missing: Vec<&str> = PACKAGED
         .iter()
         .filter(|(program, _)| command::find(program).is_none())
@@ -38,9 +46,6 @@ pub(crate) fn install() -> Option<PathBuf> {
             eprintln!("not compared with: {error:#}");
         }
     }
-    below()
-        .inspect_err(|error| eprintln!("not compared with below: {error:#}"))
-        .ok()
 }
 
 /// No release of Debian has it.

@@ -3,7 +3,6 @@
 //! First what one poll of some sensors costs. Then, as root, the whole recorder with all
 //! its sensors but stacks beside other recorders, all of them at the same time, on the node
 //! as it is and with 10,000 dying cgroups. `--write` puts that into docs/benchmarks.md.
-#![allow(unsafe_code, reason = "the clock of another process is asked of libc")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its answer")]
 
 mod page;

@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 use sexton_bpf::stats::Counting;
 use sexton_host::{Host, machine};
 use sexton_kernel_tests::nursery::{Nursery, Pin};
+use sexton_kernel_tests::recorders::Recorder;
 
-use crate::peers::{self, Recorder};
+use crate::peers;
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
 

@@ -7,6 +7,8 @@ use sexton_host::mounts::{Mount, MountTable};
 use sexton_host::{Host, HostError};
 use sexton_model::text::escape;
 
+use crate::node_mounts;
+
 /// Types whose data is on this node and that can be written to. Images such as squashfs and
 /// iso9660 are always full; overlay shows the space of what lies below it.
 const LOCAL: [&str; 15] = [
@@ -18,6 +20,8 @@ const LOCAL: [&str; 15] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Local {
     pub(super) point: PathBuf,
+    /// Where this process reaches it.
+    pub(super) reached_at: PathBuf,
     pub(super) fs_type: String,
     /// The name of its device, as the kernel log has it.
     pub(super) device: Option<String>,
@@ -26,12 +30,14 @@ pub(super) struct Local {
 
 /// The local filesystems that are mounted now, each once, the shortest mount point first.
 pub(super) fn locals(host: &Host) -> Result<Vec<Local>, HostError> {
-    let path = host.proc("self/mountinfo")?;
+    let whose = node_mounts::whose(host)?;
+    let path = whose.join("mountinfo");
     let table = host.read(&path)?;
     let table = MountTable::parse(&table).map_err(|what| HostError::Malformed { path, what })?;
     let chosen = choose(&table);
     let local = |mount: &Mount| Local {
         point: mount.point.clone(),
+        reached_at: node_mounts::reached_at(&whose, &mount.point),
         fs_type: mount.fs_type.clone(),
         device: device_name(host, mount),
         // ext4 since 6.15 has a state of its own for after an error.

@@ -7,6 +7,7 @@ mod check;
 mod codes;
 mod command;
 mod contract;
+mod deploy;
 mod diagnose;
 mod facts;
 mod generate;
