@@ -16,6 +16,7 @@ mod maps;
 mod order;
 mod reader;
 mod sample;
+mod shape;
 mod sorter;
 mod stacks;
 
@@ -25,7 +26,7 @@ pub(crate) use features::{Features, features_of_file};
 pub(crate) use machine::Machine;
 
 use super::bytes::Window;
-use super::{Format, ImportError, Importer, Report};
+use super::{Format, ImportError, Importer, Position, Report};
 use attr::Attrs;
 use reader::Reader;
 
@@ -85,6 +86,12 @@ pub(super) fn read<R: Read + Send>(
     // perf writes the size last: a zero means that it was killed before.
     let end = header.data.offset.saturating_add(header.data.size);
     let end = (header.data.size > 0).then_some(end);
+    let is_misplaced = features.is_misplaced;
     let reader = Reader::new(importer, attrs, Report::new(format));
-    Ok(reader.run(window, features, end))
+    let mut report = reader.run(window, features, end);
+    if is_misplaced {
+        let why = "what follows the records is not where the header says: the header is damaged";
+        report.stop(Position::Byte(end.unwrap_or(0)), why);
+    }
+    Ok(report)
 }

@@ -90,8 +90,15 @@ impl<R: Read + Send> Feed<R> {
     /// Reads one record; `false` at the end.
     fn next_record(&mut self, take: &mut Take<'_>) -> Result<bool, Broken> {
         let position = self.window.position();
-        if self.end.is_some_and(|end| position >= end) {
-            return Ok(false);
+        match self.end {
+            Some(end) if position > end => {
+                return Err(Broken(format!(
+                    "the last record ends {} bytes behind where the header says that records end",
+                    position - end
+                )));
+            }
+            Some(end) if position == end => return Ok(false),
+            _ => {}
         }
         let unused = self.window.up_to(HEADER).map_err(broken)?;
         if unused.is_empty() {

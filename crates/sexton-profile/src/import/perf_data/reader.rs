@@ -12,6 +12,7 @@ use super::fields::Fields;
 use super::kind;
 use super::machine::{CPU_MODE, KERNEL_MODE, USER_MODE};
 use super::sample::Sample;
+use super::shape;
 use super::sorter::{Batch, HEADER, attr_and_ids, whole_record};
 use super::stacks::{Sources, Stacks};
 use crate::import::bytes::Window;
@@ -22,6 +23,8 @@ pub(super) struct Reader<'a, 'b> {
     importer: &'a mut Importer<'b>,
     attrs: Attrs,
     event_names: Vec<Option<NameId>>,
+    /// Whether the sink knows the list of events.
+    has_listed: bool,
     features: Features,
     stacks: Stacks,
     report: Report,
@@ -34,6 +37,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             importer,
             attrs,
             event_names: Vec::new(),
+            has_listed: false,
             features: Features::default(),
             stacks: Stacks::default(),
             report,
@@ -101,13 +105,28 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     /// Takes in what a record says.
     fn apply(&mut self, kind: u32, misc: u16, body: &[u8]) {
-        if kind >= kind::FIRST_OF_PERF {
-            return self.apply_of_perf(kind, body);
-        }
-        let fields = Fields(body);
-        let (machine, tables) = (&mut self.importer.machine, &mut self.importer.tables);
         let understood = match kind {
             kind::SAMPLE => self.sample(misc, body),
+            _ if !self.can_be(kind, misc, body) => None,
+            kind::FIRST_OF_PERF.. => {
+                self.apply_of_perf(kind, body);
+                Some(())
+            }
+            _ => self.apply_of_kernel(kind, misc, body),
+        };
+        self.report.n_skipped += u64::from(understood.is_none());
+    }
+
+    fn can_be(&self, kind: u32, misc: u16, body: &[u8]) -> bool {
+        let attr = self.attrs.list.get(self.attrs.of_record(kind, body));
+        shape::can_be(kind, misc, body, attr)
+    }
+
+    /// Takes in what the kernel tells besides samples.
+    fn apply_of_kernel(&mut self, kind: u32, misc: u16, body: &[u8]) -> Option<()> {
+        let fields = Fields(body);
+        let (machine, tables) = (&mut self.importer.machine, &mut self.importer.tables);
+        match kind {
             kind::COMM => machine.on_comm(tables, fields),
             kind::FORK => machine.on_fork(fields),
             kind::MMAP => machine.on_mmap(tables, misc, fields),
@@ -119,8 +138,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             // A process that is gone may still be sampled by what was late.
             kind::EXIT => Some(()),
             _ => Some(()),
-        };
-        self.report.n_skipped += u64::from(understood.is_none());
+        }
     }
 
     fn lost(&mut self, mut fields: Fields<'_>, has_id: bool) -> Option<()> {
@@ -132,7 +150,8 @@ impl<'a, 'b> Reader<'a, 'b> {
     }
 
     fn sample(&mut self, misc: u16, body: &[u8]) -> Option<()> {
-        let at = self.attrs.of_record(kind::SAMPLE, body);
+        self.list_events();
+        let at = self.attrs.known_of_record(kind::SAMPLE, body)?;
         let event = self.event_name(at)?;
         let attr = self.attrs.list.get(at)?;
         let raw = Sample::parse(attr, body)?;
@@ -176,9 +195,25 @@ impl<'a, 'b> Reader<'a, 'b> {
             stack,
         };
         self.report.n_not_unwound += u64::from(raw.has_user_stack);
+        self.report.n_odd += u64::from(raw.is_too_long);
         self.report.n_samples += 1;
         importer.sink.sample(&sample, importer.tables.tables());
         Some(())
+    }
+
+    /// Tells the sink which events there are. Through a pipe they come before the samples.
+    fn list_events(&mut self) {
+        if std::mem::replace(&mut self.has_listed, true) {
+            return;
+        }
+        let places = 0..self.attrs.list.len();
+        // perf's own event, which counts nothing.
+        let places = places.filter(|&at| !self.attrs.list[at].is_dummy());
+        let places: Vec<usize> = places.collect();
+        let names = places.into_iter().filter_map(|at| self.event_name(at));
+        let names: Vec<NameId> = names.collect();
+        let tables = self.importer.tables.tables();
+        self.importer.sink.events(&names, tables);
     }
 
     fn event_name(&mut self, at: usize) -> Option<NameId> {

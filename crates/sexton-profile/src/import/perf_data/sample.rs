@@ -18,11 +18,30 @@ pub(super) struct Sample<'a> {
     pub(super) user_ip: Option<u64>,
     pub(super) has_user_stack: bool,
     pub(super) cgroup: Option<u64>,
+    /// Whether it is longer than what its event says it holds.
+    pub(super) is_too_long: bool,
 }
 
 /// `branch_sample_type`: each list begins with an index; each entry has counters.
 const BRANCH_HW_INDEX: u64 = 1 << 17;
 const BRANCH_COUNTERS: u64 = 1 << 19;
+
+/// All bits of `sample_type` that are known here, and those of what comes behind the chain.
+const KNOWN: u64 = (1 << 25) - 1;
+const REST: u64 = has::RAW
+    | has::BRANCH_STACK
+    | has::REGS_USER
+    | has::STACK_USER
+    | has::WEIGHT
+    | has::WEIGHT_STRUCT
+    | has::DATA_SRC
+    | has::TRANSACTION
+    | has::REGS_INTR
+    | has::PHYS_ADDR
+    | has::CGROUP
+    | has::DATA_PAGE_SIZE
+    | has::CODE_PAGE_SIZE
+    | has::AUX;
 
 impl<'a> Sample<'a> {
     /// `None` when it is cut short.
@@ -38,11 +57,10 @@ impl<'a> Sample<'a> {
             let n = fields.u64()?;
             sample.callchain = fields.bytes(usize::try_from(n.checked_mul(8)?).ok()?)?;
         }
-        // The rest is wanted only for user code and cgroups.
-        let rest = has::REGS_USER | has::STACK_USER | has::CGROUP;
-        if kind & rest != 0 {
+        if kind & REST != 0 {
             sample.rest(attr, &mut fields)?;
         }
+        sample.is_too_long = !fields.0.is_empty() && kind & !KNOWN == 0;
         Some(sample)
     }
 
@@ -104,6 +122,12 @@ impl<'a> Sample<'a> {
         if kind & has::CGROUP != 0 {
             self.cgroup = Some(fields.u64()?);
         }
+        let sizes = has::DATA_PAGE_SIZE | has::CODE_PAGE_SIZE;
+        fields.skip_words(u64::from((kind & sizes).count_ones()))?;
+        if kind & has::AUX != 0 {
+            let size = fields.u64()?;
+            fields.bytes(usize::try_from(size).ok()?)?;
+        }
         Some(())
     }
 }
@@ -128,7 +152,7 @@ fn registers(mask: u64, fields: &mut Fields<'_>) -> Option<Option<u64>> {
     Some(values.get(before * 8..).and_then(|rest| Fields(rest).u64()))
 }
 
-fn skip_read(format: u64, fields: &mut Fields<'_>) -> Option<()> {
+pub(super) fn skip_read(format: u64, fields: &mut Fields<'_>) -> Option<()> {
     const TIMES: u64 = 0b11;
     const ID_AND_LOST: u64 = 1 << 2 | 1 << 4;
     const GROUP: u64 = 1 << 3;
