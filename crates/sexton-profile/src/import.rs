@@ -155,8 +155,8 @@ pub struct Report {
     pub n_skipped: u64,
     /// Samples that are longer than the file's header says: they may be damaged.
     pub n_odd: u64,
-    /// Samples whose user stack was copied to be unwound later: only its innermost frame is
-    /// known.
+    /// Samples with a copy of the user stack that was not unwound to its end: the copy is too
+    /// short, or a file is not there.
     pub n_not_unwound: u64,
     /// Whether all samples have times. Folded stacks have none, perf script text may.
     pub has_times: bool,
@@ -257,6 +257,25 @@ impl<'a> Importer<'a> {
         self.read(Window::new(file), features)
     }
 
+    /// Reads the folder that `perf record --threads` writes: its file `data`, and `data.0` and
+    /// so on, which hold records only.
+    pub fn read_folder<R: Read + Seek + Send>(
+        &mut self,
+        mut data: R,
+        parts: Vec<R>,
+    ) -> Result<Report, ImportError> {
+        let features = perf_data::features_of_file(&mut data);
+        data.seek(SeekFrom::Start(0)).map_err(ImportError::Read)?;
+        let mut window = Window::new(data);
+        let start = window.up_to(SNIFFED).map_err(ImportError::Read)?;
+        let format = sniff(start)?;
+        if format != Format::PerfData {
+            return Err(ImportError::Unknown);
+        }
+        let parts = parts.into_iter().map(Window::new).collect();
+        perf_data::read(self, format, window, parts, features)
+    }
+
     /// Reads what comes through a pipe.
     pub fn read_stream<R: Read + Send>(&mut self, stream: R) -> Result<Report, ImportError> {
         self.read(Window::new(stream), perf_data::Features::default())
@@ -285,7 +304,9 @@ impl<'a> Importer<'a> {
         features: perf_data::Features,
     ) -> Result<Report, ImportError> {
         match format {
-            Format::PerfData | Format::PerfPipe => perf_data::read(self, format, window, features),
+            Format::PerfData | Format::PerfPipe => {
+                perf_data::read(self, format, window, Vec::new(), features)
+            }
             Format::PerfScript => Ok(perf_script::read(self, window)),
             Format::Folded => Ok(folded::read(self, window)),
         }

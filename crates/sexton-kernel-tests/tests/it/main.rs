@@ -19,6 +19,7 @@ mod nics;
 mod pipelines;
 mod pressure;
 mod processes;
+mod profiles;
 mod runq;
 mod scenarios;
 mod sensor;

@@ -65,7 +65,8 @@ impl<R: Read + Send> Feed<R> {
         })
     }
 
-    fn read(&mut self, take: &mut Take<'_>) -> Option<Stopped> {
+    /// Hands all records to `take`, on this thread. Says where it stopped, if not at the end.
+    pub(super) fn read(&mut self, take: &mut Take<'_>) -> Option<Stopped> {
         let mut stopped = None;
         while !self.sorter.is_unwanted {
             let at = self.window.position();

@@ -1,5 +1,6 @@
 //! Takes in what records say, in the order of their times.
 
+use std::cell::RefCell;
 use std::io::Read;
 
 use sexton_model::moment::Moment;
@@ -11,12 +12,13 @@ use super::feed::Feed;
 use super::fields::Fields;
 use super::kind;
 use super::machine::{CPU_MODE, KERNEL_MODE, USER_MODE};
+use super::parts;
 use super::sample::Sample;
 use super::shape;
 use super::sorter::{Batch, HEADER, attr_and_ids, whole_record};
 use super::stacks::{Sources, Stacks};
 use crate::import::bytes::Window;
-use crate::import::{Importer, Report};
+use crate::import::{Importer, Report, Stopped};
 
 /// One recording as it is read.
 pub(super) struct Reader<'a, 'b> {
@@ -49,32 +51,57 @@ impl<'a, 'b> Reader<'a, 'b> {
     pub(super) fn run<R: Read + Send>(
         mut self,
         window: Window<R>,
+        parts: Vec<Window<R>>,
         features: Features,
         end: Option<u64>,
     ) -> Report {
         self.importer.symbols.prepare();
         let feed = Feed::new(window, self.attrs.clone(), end);
+        let parts = parts.into_iter();
+        let parts = parts.map(|part| Feed::new(part, self.attrs.clone(), None));
+        let parts: Vec<Feed<R>> = parts.collect();
         features.name_events(&mut self.attrs);
         self.importer.machine.learn_build_ids(&features);
         self.features = features;
-        self.report.stopped = feed.run(&mut |batch| self.take(batch));
+        self.report.stopped = if parts.is_empty() {
+            feed.run(&mut |batch| self.take(batch))
+        } else {
+            self.run_parts([feed].into_iter().chain(parts).collect())
+        };
         self.report
     }
 
+    /// Reads streams that are in order only in themselves.
+    fn run_parts<R: Read + Send>(&mut self, feeds: Vec<Feed<R>>) -> Option<Stopped> {
+        let this = RefCell::new(self);
+        parts::run(
+            feeds,
+            &mut |at_once| this.borrow_mut().take_at_once(at_once),
+            &mut |time, record| this.borrow_mut().take_due(time, record),
+        )
+    }
+
     fn take(&mut self, batch: &Batch) {
-        let mut at_once = &batch.at_once[..];
+        self.take_at_once(&batch.at_once);
+        for (time, record) in batch.due.iter() {
+            self.take_due(time, record);
+        }
+    }
+
+    fn take_at_once(&mut self, mut at_once: &[u8]) {
         while let Some(record) = whole_record(at_once) {
             if let Some((kind, misc, _)) = header(&mut Fields(record)) {
                 self.apply(kind, misc, &record[HEADER..]);
             }
             at_once = &at_once[record.len()..];
         }
-        for (time, record) in batch.due.iter() {
-            self.report.n_unordered += u64::from(time < self.latest);
-            self.latest = self.latest.max(time);
-            if let Some((kind, misc, _)) = header(&mut Fields(record)) {
-                self.apply(kind, misc, &record[HEADER..]);
-            }
+    }
+
+    fn take_due(&mut self, time: u64, record: &[u8]) {
+        self.report.n_unordered += u64::from(time < self.latest);
+        self.latest = self.latest.max(time);
+        if let Some((kind, misc, _)) = header(&mut Fields(record)) {
+            self.apply(kind, misc, &record[HEADER..]);
         }
     }
 
@@ -172,7 +199,9 @@ impl<'a, 'b> Reader<'a, 'b> {
         };
         // Only the idle thread's stack says something about the sample itself.
         let stack = if raw.tid == 0 || importer.sink.wants_stacks() {
-            self.stacks.stack(&mut sources, &raw, mode)
+            let (stack, is_whole) = self.stacks.stack(&mut sources, &raw, mode);
+            self.report.n_not_unwound += u64::from(!is_whole);
+            stack
         } else {
             StackId::EMPTY
         };
@@ -194,7 +223,6 @@ impl<'a, 'b> Reader<'a, 'b> {
             weight: raw.period.unwrap_or_else(|| attr.fixed_period()),
             stack,
         };
-        self.report.n_not_unwound += u64::from(raw.has_user_stack);
         self.report.n_odd += u64::from(raw.is_too_long);
         self.report.n_samples += 1;
         importer.sink.sample(&sample, importer.tables.tables());

@@ -1,7 +1,7 @@
 //! Opens recordings and hands their samples to a question.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -156,7 +156,41 @@ impl Answer {
 
 /// Whether a path is a bundle, a folder or one file, and not a recording of perf.
 pub fn is_bundle(path: &Path) -> bool {
-    path.is_dir() || sexton_store::is_packed(path)
+    (path.is_dir() && !is_perf_folder(path)) || sexton_store::is_packed(path)
+}
+
+/// Whether a path is a folder that `perf record --threads` wrote.
+fn is_perf_folder(path: &Path) -> bool {
+    let is_perf = |mut file: File| {
+        let mut start = [0; 8];
+        file.read_exact(&mut start).is_ok() && start == *b"PERFILE2"
+    };
+    path.is_dir() && File::open(path.join("data")).is_ok_and(is_perf)
+}
+
+/// Threads of perf that are read at most: it has one for each core, or fewer.
+const MAX_PARTS: usize = 4096;
+
+/// Reads such a folder.
+fn read_perf_folder(importer: &mut Importer<'_>, folder: &Path) -> Result<Report> {
+    let open = |name: &str| -> io::Result<Counted<File>> {
+        let file = File::open(folder.join(name))?;
+        let len = file.metadata()?.len();
+        Ok(Counted::new(
+            file,
+            &folder.join(name).display().to_string(),
+            Some(len),
+        ))
+    };
+    let mut parts = Vec::new();
+    for n in 0..MAX_PARTS {
+        match open(&format!("data.{n}")) {
+            Ok(part) => parts.push(part),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error).with_context(|| format!("cannot read data.{n}")),
+        }
+    }
+    Ok(importer.read_folder(open("data")?, parts)?)
 }
 
 /// Hands all samples of these recordings to `sink`, and says which event it looked at.
@@ -234,6 +268,9 @@ fn read_file(importer: &mut Importer<'_>, file: &Path) -> Result<Report> {
         let stdin = Counted::new(io::stdin(), "stdin", None);
         return Ok(importer.read_stream(stdin)?);
     }
+    if is_perf_folder(file) {
+        return read_perf_folder(importer, file);
+    }
     let opened = File::open(file)?;
     let metadata = opened.metadata()?;
     let name = file.display().to_string();
@@ -264,7 +301,8 @@ fn tell(file: &Path, report: &Report) {
     }
     if report.n_not_unwound > 0 {
         eprintln!(
-            "sexton: {name}: {} samples hold a copy of the user stack (--call-graph dwarf); of it only the innermost frame is shown",
+            "sexton: {name}: {} copied user stacks could not be unwound to their end: the copy is \
+             too short (--call-graph dwarf,65528 copies more) or a file is not there",
             report.n_not_unwound
         );
     }
