@@ -16,7 +16,7 @@ Examples:
   sexton profile top --from perf.data --callers do_syscall_64
   sexton profile heatmap --from perf.data    when cores were busy
   sexton profile flame --from perf.data --from 3s --to 4s -o flame.html
-  sexton profile diff before.data after.data what grew, what shrank
+  sexton profile diff old.data new.data      what grew, what shrank
   perf record -g -o - -- ./program | sexton profile top -";
 
 /// Arguments of `sexton profile`.

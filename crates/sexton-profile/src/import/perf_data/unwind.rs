@@ -61,12 +61,23 @@ impl Unwinding {
         let registers = UnwindRegsX86_64::new(stack.ip, stack.sp, stack.bp);
         let mut read = |address: u64| stack.word(address).ok_or(());
         let mut frames = unwinder.iter_frames(stack.ip, registers, cache, &mut read);
-        for _ in 0..MAX_FRAMES {
-            match frames.next() {
-                // Where the call is, not where it returns to: that may be another function.
-                Ok(Some(frame)) => addresses.push(frame.address_for_lookup()),
+        let memory = from.machine.maps(pid);
+        for n in 0..MAX_FRAMES {
+            // Where the call is, not where it returns to: that may be another function.
+            let address = match frames.next() {
+                Ok(Some(frame)) => frame.address_for_lookup(),
                 Ok(None) => return true,
                 Err(_) => return false,
+            };
+            let map = memory.and_then(|maps| maps.find(address));
+            if map.is_some() || n == 0 {
+                addresses.push(address);
+            }
+            // Code made at run time has frame pointers. Other code without tables may have
+            // none, and then what comes next would be a guess.
+            let has_tables = |map: &Map| matches!(self.tables.get(&map.file), Some(Some(_)));
+            if !map.is_some_and(|map| map.is_jit || has_tables(map)) {
+                return false;
             }
         }
         true

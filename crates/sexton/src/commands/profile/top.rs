@@ -142,12 +142,20 @@ fn list_functions(
     }
     let n = n_functions as u64;
     writeln!(out, "{}; {}", whole.line(), text::count(n, "function"))?;
-    writeln!(out, "   self  total {:>10}  function", whole.heading())?;
+    let has_time = whole.unit != Unit::Samples;
+    let samples = if has_time { "  samples" } else { "" };
+    let heading = whole.heading();
+    writeln!(out, "   self  total {heading:>10}{samples}  function")?;
     for function in &functions {
         let module = function.module.rsplit('/').next().unwrap_or("");
+        let samples = if has_time {
+            format!(" {:>8}", text::number(function.own.samples))
+        } else {
+            String::new()
+        };
         writeln!(
             out,
-            "{:>6.2}% {:>5.1}% {:>10}  {} ({module})",
+            "{:>6.2}% {:>5.1}% {:>10}{samples}  {} ({module})",
             whole.share(function.own),
             whole.share(function.total),
             whole.sum(function.own),
