@@ -81,7 +81,7 @@ pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let first = digits.len() % 3;
     let mut text = digits[..first].to_owned();
-    for group in digits[first..].as_bytes().chunks(3) {
+    for group in digits.as_bytes()[first..].chunks(3) {
         if !text.is_empty() {
             text.push(',');
         }
