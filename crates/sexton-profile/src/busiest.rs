@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use ahash::AHashMap;
-use sexton_model::stack::{StackSample, StackTables};
+use sexton_model::stack::{NameId, StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
@@ -139,6 +139,14 @@ impl Sink for Busiest {
 
     fn wants_owners(&self) -> bool {
         self.matcher.looks_at_owners()
+    }
+
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        self.matcher.events(names);
+    }
+
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        self.matcher.default_event()
     }
 
     fn begin(&mut self, at_ns: u64) {

@@ -22,9 +22,12 @@ pub enum TimePoint {
 /// Which of several events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum EventChoice {
-    /// That of the first sample: cycles and page faults do not add up.
+    /// The first of the recording's list, or that of the first sample where it has none:
+    /// cycles and page faults do not add up.
     #[default]
     First,
+    /// The first of the list, where it is known by its name alone.
+    FirstNamed(String),
     /// All of them.
     All,
     /// The one of this name; `cycles` means `cycles:u`, too.
@@ -44,6 +47,8 @@ pub struct Filter {
     pub comms: Vec<String>,
     /// Of one of these processes.
     pub pids: Vec<u32>,
+    /// Of one of these threads.
+    pub tids: Vec<u32>,
     /// Of a cgroup at or below this path.
     pub cgroup: Option<String>,
     /// Of this systemd unit.
@@ -67,7 +72,11 @@ pub struct Matcher {
     frames: Verdicts,
     origin_ns: Option<u64>,
     first_event: Option<NameId>,
+    other_events: Vec<NameId>,
 }
+
+/// Events besides the first one that are remembered to be named.
+const MAX_OTHER_EVENTS: usize = 16;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -83,7 +92,25 @@ impl Matcher {
             frames: Verdicts::default(),
             origin_ns: None,
             first_event: None,
+            other_events: Vec::new(),
         }
+    }
+
+    /// Hears which events the recording has, in the order of its list.
+    pub fn events(&mut self, names: &[NameId]) {
+        if let Some(first) = names.first() {
+            self.first_event.get_or_insert(*first);
+        }
+    }
+
+    /// The event that was taken because it is the first, and others that were left out.
+    pub fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        let is_default = matches!(
+            self.filter.event,
+            EventChoice::First | EventChoice::FirstNamed(_)
+        );
+        let first = self.first_event.filter(|_| is_default)?;
+        Some((first, &self.other_events))
     }
 
     /// The whole second in which the recording begins, once a sample was seen.
@@ -112,6 +139,7 @@ impl Matcher {
     pub fn looks_at_owners(&self) -> bool {
         let filter = &self.filter;
         let any_owner = filter.comms.is_empty() && filter.pids.is_empty();
+        let any_owner = any_owner && filter.tids.is_empty();
         let any_home = filter.cgroup.is_none() && filter.unit.is_none();
         !(any_owner && any_home && filter.event == EventChoice::All)
     }
@@ -131,6 +159,7 @@ impl Matcher {
         (self.filter.idle || sample.state != CoreState::Idle)
             && (self.filter.cpus.is_empty() || self.filter.cpus.contains(&sample.cpu))
             && (self.filter.pids.is_empty() || self.filter.pids.contains(&sample.pid))
+            && (self.filter.tids.is_empty() || self.filter.tids.contains(&sample.tid))
             && self.is_of_event(sample, tables)
             && self.is_of_thread(sample, tables)
             && self.is_of_cgroup(sample, tables)
@@ -152,12 +181,31 @@ impl Matcher {
     fn is_of_event(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
         match &self.filter.event {
             EventChoice::All => true,
-            EventChoice::First => *self.first_event.get_or_insert(sample.event) == sample.event,
+            EventChoice::First => {
+                let is_first = *self.first_event.get_or_insert(sample.event) == sample.event;
+                is_first || self.leave_out(sample.event)
+            }
+            EventChoice::FirstNamed(wanted) => {
+                let is_first = tables.name(sample.event) == wanted;
+                if is_first {
+                    self.first_event = Some(sample.event);
+                }
+                is_first || self.leave_out(sample.event)
+            }
             EventChoice::Named(wanted) => self.events.get(sample.event.0, || {
                 let name = tables.name(sample.event);
                 name == wanted || name.split(':').next() == Some(wanted)
             }),
         }
+    }
+
+    /// Remembers an event that is not asked about; never says that it is.
+    fn leave_out(&mut self, event: NameId) -> bool {
+        let others = &mut self.other_events;
+        if others.len() < MAX_OTHER_EVENTS && !others.contains(&event) {
+            others.push(event);
+        }
+        false
     }
 
     fn is_of_thread(&mut self, sample: &StackSample, tables: &StackTables) -> bool {

@@ -9,7 +9,9 @@ use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
 use crate::names::{self, Suffixes};
 use crate::tables::MAX_ENTRIES;
+use crate::top::{self, Events};
 use crate::walk::Walk;
+use crate::weight::{Unit, Weight};
 
 /// How much a stack was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,9 +23,16 @@ pub struct Count {
 }
 
 impl Count {
-    fn add(&mut self, weight: u64) {
-        self.samples += 1;
-        self.weight = self.weight.saturating_add(weight);
+    /// Weighs samples if the weights have several units.
+    pub(crate) fn of_one_unit(self, has_several: bool) -> Self {
+        Self {
+            weight: if has_several {
+                self.samples
+            } else {
+                self.weight
+            },
+            ..self
+        }
     }
 }
 
@@ -36,7 +45,8 @@ pub struct StackCounts {
     /// What was seen with another name, or without a stack.
     others: AHashMap<(NameId, StackId), Count>,
     total: Count,
-    event: Option<NameId>,
+    weight: Weight,
+    events: Events,
 }
 
 impl StackCounts {
@@ -47,19 +57,27 @@ impl StackCounts {
             first: Vec::new(),
             others: AHashMap::new(),
             total: Count::default(),
-            event: None,
+            weight: Weight::default(),
+            events: Events::default(),
         }
+    }
+
+    /// The same, adding up this.
+    pub fn weighed(self, weight: Weight) -> Self {
+        Self { weight, ..self }
     }
 
     /// Each thread name and stack, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (NameId, StackId, Count)> {
+        let is_mixed = self.events.are_several();
         let numbers = (0..).map(StackId);
         let first = numbers
             .zip(&self.first)
             .filter(|(_, first)| first.1.samples > 0);
         let first = first.map(|(stack, (comm, count))| (*comm, stack, *count));
         let others = self.others.iter();
-        first.chain(others.map(|((comm, stack), count)| (*comm, *stack, *count)))
+        let all = first.chain(others.map(|((comm, stack), count)| (*comm, *stack, *count)));
+        all.map(move |(comm, stack, count)| (comm, stack, count.of_one_unit(is_mixed)))
     }
 
     /// The count of a stack. Most are seen with one thread name only, so that no hash is
@@ -81,14 +99,20 @@ impl StackCounts {
         self.others.entry((comm, stack)).or_default()
     }
 
-    /// All samples together.
+    /// All samples together. Weights of several events do not add up: then samples are
+    /// weighed, here and in [`Self::iter`].
     pub fn total(&self) -> Count {
-        self.total
+        self.total.of_one_unit(self.events.are_several())
     }
 
-    /// The event of the first sample that was counted.
+    /// The event of all samples that were counted, where they have one.
     pub fn event(&self) -> Option<NameId> {
-        self.event
+        self.events.only()
+    }
+
+    /// What sums count.
+    pub fn unit(&self, tables: &StackTables) -> Unit {
+        Unit::of(self.total, self.events.only(), tables)
     }
 }
 
@@ -97,13 +121,22 @@ impl Sink for StackCounts {
         if !self.matcher.accepts(sample, tables) {
             return;
         }
-        self.event.get_or_insert(sample.event);
-        self.count_of(sample.comm, sample.stack).add(sample.weight);
-        self.total.add(sample.weight);
+        self.events.add(sample.event);
+        let one = self.weight.of(sample);
+        top::add(self.count_of(sample.comm, sample.stack), one);
+        top::add(&mut self.total, one);
     }
 
     fn wants_addresses(&self) -> bool {
         false
+    }
+
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        self.matcher.events(names);
+    }
+
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        self.matcher.default_event()
     }
 
     fn begin(&mut self, at_ns: u64) {
@@ -137,7 +170,23 @@ pub struct Tree {
     pub nodes: Vec<Node>,
     /// Names of nodes.
     pub names: Vec<String>,
+    /// What weights count.
+    pub unit: Unit,
 }
+
+/// How a tree grows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// From programs to what they called.
+    #[default]
+    Calls,
+    /// From the innermost functions to who called them, and programs last.
+    Inverted,
+}
+
+/// Deeper stacks are cut in an inverted tree, where no two share the beginning of a path. The
+/// kernel records 127 frames unless it is told otherwise.
+const MAX_INVERTED_DEPTH: usize = 2048;
 
 /// Builds a tree.
 struct Builder<'a> {
@@ -152,7 +201,12 @@ struct Builder<'a> {
 impl Tree {
     /// The tree of what was counted.
     pub fn of(counts: &StackCounts, tables: &StackTables, suffixes: Suffixes) -> Self {
-        Self::build(&[counts], tables, suffixes)
+        Self::build(&[counts], tables, suffixes, Order::Calls)
+    }
+
+    /// The same, from the innermost functions to their callers.
+    pub fn inverted(counts: &StackCounts, tables: &StackTables, suffixes: Suffixes) -> Self {
+        Self::build(&[counts], tables, suffixes, Order::Inverted)
     }
 
     /// The tree of two windows: `now`, compared with `before`.
@@ -162,14 +216,25 @@ impl Tree {
         tables: &StackTables,
         suffixes: Suffixes,
     ) -> Self {
-        Self::build(&[now, before], tables, suffixes)
+        Self::build(&[now, before], tables, suffixes, Order::Calls)
     }
 
-    fn build(sides: &[&StackCounts], tables: &StackTables, suffixes: Suffixes) -> Self {
+    /// The tree of one or two counts, grown this way.
+    pub fn build(
+        sides: &[&StackCounts],
+        tables: &StackTables,
+        suffixes: Suffixes,
+        order: Order,
+    ) -> Self {
         let mut builder = Builder::new(tables, suffixes);
         for (side, counts) in sides.iter().enumerate() {
-            builder.count(side, counts);
+            match order {
+                Order::Calls => builder.count(side, counts),
+                Order::Inverted => builder.count_inverted(side, counts),
+            }
         }
+        let unit = sides.first().map(|counts| counts.unit(tables));
+        builder.tree.unit = unit.unwrap_or_default();
         builder.finish()
     }
 
@@ -200,6 +265,7 @@ impl<'a> Builder<'a> {
             tree: Tree {
                 nodes: Vec::new(),
                 names: Vec::new(),
+                unit: Unit::default(),
             },
             name_numbers: AHashMap::new(),
             frame_names: AHashMap::new(),
@@ -238,6 +304,25 @@ impl<'a> Builder<'a> {
                 });
                 self.tree.nodes[node as usize].own[side] += count.weight;
             }
+        }
+    }
+
+    /// The same, innermost functions first.
+    fn count_inverted(&mut self, side: usize, counts: &StackCounts) {
+        let mut list: Vec<_> = counts.iter().collect();
+        list.sort_unstable_by_key(|(comm, stack, _)| (*comm, *stack));
+        for (comm, stack, count) in list {
+            let comm = self.tables.name(comm);
+            let is_java = comm.starts_with("java");
+            let mut node = 0;
+            for frame in self.tables.frames_of(stack).take(MAX_INVERTED_DEPTH) {
+                if self.tree.nodes.len() < MAX_ENTRIES {
+                    node = self.called(node, frame, is_java);
+                }
+            }
+            let name = self.name(comm.replace([' ', ';'], "_"));
+            node = self.child(node, name, CodeKind::Unknown);
+            self.tree.nodes[node as usize].own[side] += count.weight;
         }
     }
 

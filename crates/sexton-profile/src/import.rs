@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 
 use flate2::read::MultiGzDecoder;
 use sexton_model::moment::Moment;
-use sexton_model::stack::{StackSample, StackTables};
+use sexton_model::stack::{NameId, StackSample, StackTables};
 
 use crate::symbols::Symbols;
 use crate::tables::TableBuilder;
@@ -55,6 +55,16 @@ pub trait Sink {
                 self.sample(&StackSample { at, ..*like }, tables);
             }
         }
+    }
+
+    /// Hears which events the recording has, in the order of its list, before its first
+    /// sample. Texts have no such list.
+    fn events(&mut self, _names: &[NameId], _tables: &StackTables) {}
+
+    /// The event that it looks at because it is the first one, and others that it therefore
+    /// left out.
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        None
     }
 
     /// Hears when the recording begins, from readers that may leave out what is not within
@@ -141,12 +151,14 @@ pub struct Report {
     pub n_lost: u64,
     /// Samples that came later than one with a later time, beyond what perf allows for.
     pub n_unordered: u64,
-    /// Records or lines of kinds that say nothing about stacks, or that make no sense.
+    /// Records or lines that make no sense, or of a kind that is not known.
     pub n_skipped: u64,
-    /// Samples whose user stack was copied to be unwound later: only its innermost frame is
-    /// known.
+    /// Samples that are longer than the file's header says: they may be damaged.
+    pub n_odd: u64,
+    /// Samples with a copy of the user stack that was not unwound to its end: the copy is too
+    /// short, or a file is not there.
     pub n_not_unwound: u64,
-    /// Whether samples have times. Folded stacks have none.
+    /// Whether all samples have times. Folded stacks have none, perf script text may.
     pub has_times: bool,
     /// Where it ended early, if it did.
     pub stopped: Option<Stopped>,
@@ -160,10 +172,16 @@ impl Report {
             n_lost: 0,
             n_unordered: 0,
             n_skipped: 0,
+            n_odd: 0,
             n_not_unwound: 0,
             has_times: format != Format::Folded,
             stopped: None,
         }
+    }
+
+    /// Whether all that the file holds was read and makes sense.
+    pub fn is_whole(&self) -> bool {
+        self.stopped.is_none() && self.n_skipped == 0 && self.n_odd == 0
     }
 
     fn stop(&mut self, at: Position, why: impl Into<String>) {
@@ -185,6 +203,11 @@ pub enum ImportError {
         "it is no recording that is known here: neither perf.data, nor perf script text, nor folded stacks"
     )]
     Unknown,
+    /// It has frames as in perf script text, but nothing says whose they are.
+    #[error(
+        "it has stacks like perf script text, but no line names a thread and an event; write it with perf script -F comm,pid,tid,cpu,time,period,event,ip,sym,dso"
+    )]
+    NoEventLines,
     /// It is empty.
     #[error("it is empty")]
     Empty,
@@ -234,6 +257,25 @@ impl<'a> Importer<'a> {
         self.read(Window::new(file), features)
     }
 
+    /// Reads the folder that `perf record --threads` writes: its file `data`, and `data.0` and
+    /// so on, which hold records only.
+    pub fn read_folder<R: Read + Seek + Send>(
+        &mut self,
+        mut data: R,
+        parts: Vec<R>,
+    ) -> Result<Report, ImportError> {
+        let features = perf_data::features_of_file(&mut data);
+        data.seek(SeekFrom::Start(0)).map_err(ImportError::Read)?;
+        let mut window = Window::new(data);
+        let start = window.up_to(SNIFFED).map_err(ImportError::Read)?;
+        let format = sniff(start)?;
+        if format != Format::PerfData {
+            return Err(ImportError::Unknown);
+        }
+        let parts = parts.into_iter().map(Window::new).collect();
+        perf_data::read(self, format, window, parts, features)
+    }
+
     /// Reads what comes through a pipe.
     pub fn read_stream<R: Read + Send>(&mut self, stream: R) -> Result<Report, ImportError> {
         self.read(Window::new(stream), perf_data::Features::default())
@@ -262,7 +304,9 @@ impl<'a> Importer<'a> {
         features: perf_data::Features,
     ) -> Result<Report, ImportError> {
         match format {
-            Format::PerfData | Format::PerfPipe => perf_data::read(self, format, window, features),
+            Format::PerfData | Format::PerfPipe => {
+                perf_data::read(self, format, window, Vec::new(), features)
+            }
             Format::PerfScript => Ok(perf_script::read(self, window)),
             Format::Folded => Ok(folded::read(self, window)),
         }
@@ -290,6 +334,8 @@ pub fn sniff(start: &[u8]) -> Result<Format, ImportError> {
         Ok(Format::PerfScript)
     } else if folded::is_likely(start) {
         Ok(Format::Folded)
+    } else if perf_script::has_frames(start) {
+        Err(ImportError::NoEventLines)
     } else {
         Err(ImportError::Unknown)
     }

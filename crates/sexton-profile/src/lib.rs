@@ -9,6 +9,8 @@
 //! [`import::Sink`]; every question is one.
 
 pub mod busiest;
+pub mod callers;
+pub mod diff;
 pub mod export;
 pub mod filter;
 pub mod flame;
@@ -23,8 +25,10 @@ pub mod symbols;
 pub mod tables;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 pub mod top;
 pub mod walk;
+pub mod weight;
 
 /// The core of a sample whose recording does not say.
 pub const NO_CPU: u32 = u32::MAX;

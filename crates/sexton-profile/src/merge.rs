@@ -38,11 +38,7 @@ impl Merger {
         tables: &StackTables,
         sink: &mut dyn Sink,
     ) {
-        if self.segment != Some(segment) {
-            self.segment = Some(segment);
-            self.names.clear();
-            self.stacks.forget();
-        }
+        self.begin(segment);
         for sample in samples {
             let renumbered = StackSample {
                 comm: self.name(sample.comm, tables),
@@ -52,6 +48,21 @@ impl Merger {
                 ..*sample
             };
             sink.sample(&renumbered, self.tables.tables());
+        }
+    }
+
+    /// The new numbers of names.
+    pub fn names(&mut self, segment: u64, names: &[NameId], tables: &StackTables) -> Vec<NameId> {
+        self.begin(segment);
+        let names = names.iter().map(|name| self.name(*name, tables));
+        names.collect()
+    }
+
+    fn begin(&mut self, segment: u64) {
+        if self.segment != Some(segment) {
+            self.segment = Some(segment);
+            self.names.clear();
+            self.stacks.forget();
         }
     }
 

@@ -32,11 +32,51 @@ pub struct Function {
     pub start: u64,
 }
 
+/// What is needed to unwind stacks through a file. Addresses are those that its headers say.
+#[derive(Debug, Clone)]
+pub struct UnwindTables {
+    /// Parts that are loaded: where they are in the file, to where, how long they are.
+    pub code: Vec<(u64, u64, u64)>,
+    /// Where `.text` is, and its size.
+    pub text: Option<(u64, u64)>,
+    /// Where `.got` is, and its size.
+    pub got: Option<(u64, u64)>,
+    /// Where `.eh_frame` is, and its bytes.
+    pub eh_frame: (u64, Arc<[u8]>),
+    /// The same of `.eh_frame_hdr`.
+    pub eh_frame_hdr: Option<(u64, Arc<[u8]>)>,
+}
+
+impl UnwindTables {
+    /// Where an offset of the file is loaded to. A mapping may begin with the page in which
+    /// a part begins.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        const PAGE: u64 = 64 << 10;
+        let mut code = self.code.iter();
+        code.find_map(|&(from, address, size)| {
+            let is_in = offset < from.checked_add(size)? && offset + PAGE > from;
+            is_in.then(|| address.wrapping_add(offset.wrapping_sub(from)))
+        })
+    }
+
+    /// What the tables take.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let index = self.eh_frame_hdr.as_ref().map_or(0, |hdr| hdr.1.len());
+        self.eh_frame.1.len() + index
+    }
+}
+
 /// Who knows names of functions.
 pub trait Symbols {
     /// The function that holds this place; `None` where it is not known. Asked once for
     /// each place.
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function>;
+
+    /// What is needed to unwind stacks through the file of this place; `None` where it is not
+    /// known. Asked once for each file.
+    fn unwind_tables(&mut self, _place: &Place<'_>) -> Option<UnwindTables> {
+        None
+    }
 
     /// Hears that places will be asked for soon, so that it can begin to read what it needs
     /// for any of them.

@@ -1,7 +1,7 @@
 //! The functions and the stacks that took most.
 
 use ahash::AHashMap;
-use sexton_model::stack::{StackId, StackTables};
+use sexton_model::stack::{NameId, StackId, StackTables};
 
 use crate::flame::{Count, StackCounts};
 use crate::names::{self, Suffixes};
@@ -119,7 +119,29 @@ pub fn stacks(counts: &StackCounts, tables: &StackTables, n: usize) -> Vec<TopSt
     stacks
 }
 
-fn add(to: &mut Count, more: Count) {
+/// Which events samples have.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Events {
+    first: Option<NameId>,
+    are_several: bool,
+}
+
+impl Events {
+    pub(crate) fn add(&mut self, event: NameId) {
+        self.are_several |= *self.first.get_or_insert(event) != event;
+    }
+
+    pub(crate) fn are_several(self) -> bool {
+        self.are_several
+    }
+
+    /// The event, if it is the only one.
+    pub(crate) fn only(self) -> Option<NameId> {
+        self.first.filter(|_| !self.are_several)
+    }
+}
+
+pub(crate) fn add(to: &mut Count, more: Count) {
     to.samples += more.samples;
     to.weight = to.weight.saturating_add(more.weight);
 }

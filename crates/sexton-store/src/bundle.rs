@@ -121,6 +121,11 @@ impl Bundle {
         &self.meta.node
     }
 
+    /// The events of an imported profile, where it has several, in the order of its list.
+    pub fn events(&self) -> &[String] {
+        &self.meta.events
+    }
+
     /// When the bundle was begun.
     pub fn created(&self) -> Moment {
         Moment::from_ns(self.meta.created_ns)

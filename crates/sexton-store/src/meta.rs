@@ -96,6 +96,9 @@ pub(crate) struct Meta {
     pub(crate) created_ns: u64,
     pub(crate) created_wall_ns: Option<u64>,
     pub(crate) clock: String,
+    /// Events of an imported profile, where there are several, in the order of its list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<String>,
 }
 
 impl Meta {
@@ -107,6 +110,7 @@ impl Meta {
             created_ns: now.as_ns(),
             created_wall_ns: wall.and_then(|time| u64::try_from(time.as_nanos()).ok()),
             clock: CLOCK.into(),
+            events: Vec::new(),
         }
     }
 

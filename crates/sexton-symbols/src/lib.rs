@@ -23,4 +23,5 @@ pub mod live;
 pub mod perf_map;
 pub mod recorded;
 pub mod source;
+pub mod unwinding;
 pub mod vdso;

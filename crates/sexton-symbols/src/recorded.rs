@@ -21,6 +21,7 @@ use crate::debug_file::{Wanted, hex_parts};
 use crate::elf::{Headers, Limits};
 use crate::perf_map::PerfMap;
 use crate::source::{self, Source};
+use crate::unwinding::Tables;
 use crate::vdso::{self, Vdso};
 
 /// A map of a run-time compiler above this is not read, nor a kallsyms.
@@ -117,15 +118,7 @@ impl Recorded {
         if file.path == vdso::NAME {
             return self.in_vdso(file, offset);
         }
-        let is_it =
-            |build: &Build| build.build_id.as_deref() == file.build_id && build.inode == file.inode;
-        let builds = self.builds.get(file.path);
-        let at = match builds.and_then(|builds| builds.iter().position(is_it)) {
-            Some(at) => at,
-            None => self.add(file),
-        };
-        let build = self.builds.get(file.path)?.get(at)?;
-        let opened = build.opened.as_ref()?;
+        let opened = self.opened(file)?;
         let found = opened.code.find(offset)?;
         let name = opened.code.name(found, |part| match part {
             Part::Own => Some(&opened.own),
@@ -137,12 +130,36 @@ impl Recorded {
         })
     }
 
-    fn in_vdso(&mut self, file: Recording<'_>, offset: u64) -> Option<Named> {
+    /// What is needed to unwind stacks through a file.
+    pub fn unwind_tables(&mut self, file: Recording<'_>) -> Option<Tables> {
+        if file.path == vdso::NAME {
+            return Tables::read(self.same_vdso(file)?.image());
+        }
+        Tables::read(&self.opened(file)?.own)
+    }
+
+    /// The file, if it is there and is the recorded one.
+    fn opened(&mut self, file: Recording<'_>) -> Option<&Opened> {
+        let is_it =
+            |build: &Build| build.build_id.as_deref() == file.build_id && build.inode == file.inode;
+        let builds = self.builds.get(file.path);
+        let at = match builds.and_then(|builds| builds.iter().position(is_it)) {
+            Some(at) => at,
+            None => self.add(file),
+        };
+        self.builds.get(file.path)?.get(at)?.opened.as_ref()
+    }
+
+    /// The vdso, if it is that of the recording: every kernel has its own.
+    fn same_vdso(&mut self, file: Recording<'_>) -> Option<&Vdso> {
         let ours = || Vdso::read(&Host::live().ok()?);
         let vdso = self.vdso.get_or_insert_with(ours).as_ref()?;
-        // Every kernel has its own.
         let is_same = file.build_id.is_some() && vdso.build_id() == file.build_id;
-        let (start, name) = vdso.find(offset).filter(|_| is_same)?;
+        is_same.then_some(vdso)
+    }
+
+    fn in_vdso(&mut self, file: Recording<'_>, offset: u64) -> Option<Named> {
+        let (start, name) = self.same_vdso(file)?.find(offset)?;
         Some(Named { name, start })
     }
 

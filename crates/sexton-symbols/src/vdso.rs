@@ -8,6 +8,7 @@ use sexton_host::code::own_memory;
 
 use crate::code::Code;
 use crate::elf::{Headers, Limits};
+use crate::source::Source;
 
 /// What mappings of it are called.
 pub const NAME: &str = "[vdso]";
@@ -41,6 +42,11 @@ impl Vdso {
     /// Its size: processes of 32 bits have another one.
     pub fn size(&self) -> u64 {
         self.image.len() as u64
+    }
+
+    /// All of it.
+    pub(crate) fn image(&self) -> &dyn Source {
+        &self.image
     }
 
     /// What tells it from that of another kernel.

@@ -22,6 +22,7 @@ mod pressure;
 mod processes;
 mod prometheus;
 mod roots;
+mod profiles;
 mod runq;
 mod scenarios;
 mod sensor;

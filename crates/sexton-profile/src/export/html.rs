@@ -47,6 +47,7 @@ pub fn write<W: Write>(out: &mut W, title: &str, tree: &Tree, difference: bool) 
         "names": tree.names,
         "nodes": rows,
         "difference": difference,
+        "unit": tree.unit.name(),
         "hidden": n_hidden,
     });
     let page = PAGE.replace("{{title}}", &xml(title));

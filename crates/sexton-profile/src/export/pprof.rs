@@ -11,9 +11,10 @@ use crate::NO_CPU;
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
 use crate::names;
+use crate::weight::is_clock;
 
 /// Strings that are always there, by their number; those of the recording follow.
-const FIXED: [&str; 12] = [
+const FIXED: [&str; 13] = [
     "",
     "samples",
     "count",
@@ -26,6 +27,7 @@ const FIXED: [&str; 12] = [
     "thread",
     "cgroup",
     "state",
+    "id",
 ];
 const SAMPLES: u64 = 1;
 const COUNT: u64 = 2;
@@ -37,12 +39,8 @@ const TID: u64 = 7;
 const CORE: u64 = 8;
 const THREAD: u64 = 9;
 const CGROUP: u64 = 10;
-
-/// Events whose weight is a time.
-pub(crate) fn is_clock(event: &str) -> bool {
-    let event = event.split(':').next().unwrap_or(event);
-    matches!(event, "cpu-clock" | "task-clock")
-}
+/// The unit of numbers that name something. Viewers drop a zero that has no unit.
+const ID: u64 = 12;
 
 /// Writes samples as they come.
 pub struct Pprof<W> {
@@ -239,6 +237,9 @@ fn write_labels(labels: &mut Vec<u8>, sample: &StackSample) {
         let mut label = Vec::with_capacity(16);
         number(&mut label, 1, key);
         number(&mut label, field, value);
+        if field == NUMBER {
+            number(&mut label, 4, ID);
+        }
         message(labels, 3, &label);
     };
     label(PID, NUMBER, u64::from(sample.pid));
@@ -267,6 +268,14 @@ impl<W: Write + Send + 'static> Sink for Pprof<W> {
     /// Nobody could name them later: what this file says of an address is the function.
     fn wants_addresses(&self) -> bool {
         false
+    }
+
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        self.matcher.events(names);
+    }
+
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        self.matcher.default_event()
     }
 
     fn begin(&mut self, at_ns: u64) {

@@ -7,7 +7,10 @@ use std::ops::RangeInclusive;
 use sexton_model::stack::{NameId, StackId, StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
+use crate::flame::Count;
 use crate::import::Sink;
+use crate::top::{self, Events};
+use crate::weight::{Unit, Weight};
 
 /// One sample of a thread.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +42,9 @@ pub struct Thread {
 pub struct Rows {
     matcher: Matcher,
     threads: BTreeMap<(u32, u32), Thread>,
-    event: Option<NameId>,
+    weight: Weight,
+    total: Count,
+    events: Events,
 }
 
 impl Rows {
@@ -48,8 +53,20 @@ impl Rows {
         Self {
             matcher: Matcher::new(filter),
             threads: BTreeMap::new(),
-            event: None,
+            weight: Weight::default(),
+            total: Count::default(),
+            events: Events::default(),
         }
+    }
+
+    /// The same, adding up this.
+    pub fn weighed(self, weight: Weight) -> Self {
+        Self { weight, ..self }
+    }
+
+    /// What weights count.
+    pub fn unit(&self, tables: &StackTables) -> Unit {
+        Unit::of(self.total, self.events.only(), tables)
     }
 
     /// Threads by process and number.
@@ -57,9 +74,18 @@ impl Rows {
         self.threads.values()
     }
 
-    /// The event of the first sample.
+    /// The event of all samples, where they have one.
     pub fn event(&self) -> Option<NameId> {
-        self.event
+        self.events.only()
+    }
+
+    /// What a sample adds. Weights of several events do not add up: then each is one.
+    pub fn weight_of(&self, row: &Row) -> u64 {
+        if self.events.are_several() {
+            1
+        } else {
+            row.weight
+        }
     }
 
     /// How many samples there are.
@@ -79,7 +105,9 @@ impl Sink for Rows {
         if !self.matcher.accepts(sample, tables) {
             return;
         }
-        self.event.get_or_insert(sample.event);
+        self.events.add(sample.event);
+        let one = self.weight.of(sample);
+        top::add(&mut self.total, one);
         let key = (sample.pid, sample.tid);
         let thread = self.threads.entry(key).or_insert_with(|| Thread {
             pid: sample.pid,
@@ -90,9 +118,17 @@ impl Sink for Rows {
         thread.comm = sample.comm;
         thread.rows.push(Row {
             at_ns: sample.at.as_ns(),
-            weight: sample.weight,
+            weight: one.weight,
             stack: sample.stack,
         });
+    }
+
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        self.matcher.events(names);
+    }
+
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        self.matcher.default_event()
     }
 
     fn begin(&mut self, at_ns: u64) {

@@ -1,14 +1,15 @@
 //! speedscope: <https://www.speedscope.app/file-format-schema.json>. One profile for each
-//! thread, the samples in their order.
+//! thread, the one with most first, its samples in their order.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
 use serde_json::json;
 use sexton_model::stack::StackTables;
 
-use super::pprof::is_clock;
-use super::rows::Rows;
+use super::rows::{Rows, Thread};
 use crate::names::{self, Suffixes};
+use crate::weight::Unit;
 
 /// Writes the samples.
 pub fn write<W: Write>(
@@ -17,15 +18,20 @@ pub fn write<W: Write>(
     rows: &Rows,
     tables: &StackTables,
 ) -> io::Result<()> {
-    let event = rows.event().map_or("", |event| tables.name(event));
-    let unit = if is_clock(event) {
-        "nanoseconds"
-    } else {
-        "none"
+    let unit = match rows.unit(tables) {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Samples | Unit::Events(_) => "none",
     };
+    let total_of = |thread: &Thread| {
+        let weights = thread.rows.iter().map(|row| rows.weight_of(row));
+        weights.sum::<u64>()
+    };
+    let mut threads: Vec<(u64, &Thread)> = rows.threads().map(|t| (total_of(t), t)).collect();
+    // It opens on the first.
+    threads.sort_by_key(|(total, thread)| (Reverse(*total), thread.pid, thread.tid));
     write!(
         out,
-        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"sexton","name":{},"shared":{{"frames":["#,
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"sexton","name":{},"activeProfileIndex":0,"shared":{{"frames":["#,
         json!(name)
     )?;
     for (n, frame) in tables.frames.iter().enumerate() {
@@ -37,8 +43,7 @@ pub fn write<W: Write>(
         write!(out, "{}{entry}", comma(n))?;
     }
     write!(out, r#"]}},"profiles":["#)?;
-    for (n, thread) in rows.threads().enumerate() {
-        let total: u64 = thread.rows.iter().map(|row| row.weight).sum();
+    for (n, (total, thread)) in threads.into_iter().enumerate() {
         let title = format!("{} {}", tables.name(thread.comm), thread.tid);
         write!(
             out,
@@ -53,7 +58,7 @@ pub fn write<W: Write>(
         }
         write!(out, r#"],"weights":["#)?;
         for (n, row) in thread.rows.iter().enumerate() {
-            write!(out, "{}{}", comma(n), row.weight)?;
+            write!(out, "{}{}", comma(n), rows.weight_of(row))?;
         }
         write!(out, "]}}")?;
     }

@@ -84,7 +84,7 @@ impl Painter<'_> {
             let old = percent(before, all_before);
             format!("{share:.2}%, before {old:.2}%, {:+.2}%", share - old)
         } else {
-            format!("{now}, {share:.2}%")
+            format!("{}, {share:.2}%", self.tree.unit.shown(now))
         }
     }
 }

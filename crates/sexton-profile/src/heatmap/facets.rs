@@ -22,6 +22,8 @@ pub enum By {
     Core,
     /// Each process, by its number and the name that its first sample had.
     Process,
+    /// Each thread, by its number and the name that its first sample had.
+    Thread,
     /// Each name of threads.
     Comm,
     /// Each cgroup.
@@ -176,6 +178,7 @@ impl Facets {
             By::All => 0,
             By::Core => u64::from(sample.cpu),
             By::Process => u64::from(sample.pid),
+            By::Thread => u64::from(sample.pid) << 32 | u64::from(sample.tid),
             By::Comm => u64::from(sample.comm.0),
             By::Cgroup => of(sample.cgroup),
             By::Unit => of(sample.cgroup.and_then(|cgroup| self.unit(cgroup, tables))),
@@ -201,6 +204,10 @@ impl Facets {
             By::Core if sample.cpu == NO_CPU => OTHER.to_owned(),
             By::Core => format!("core {}", sample.cpu),
             By::Process => format!("{} {}", tables.name(sample.comm), sample.pid),
+            By::Thread => {
+                let name = tables.name(sample.comm);
+                format!("{name} {}/{}", sample.pid, sample.tid)
+            }
             By::Comm => tables.name(sample.comm).to_owned(),
             By::Cgroup => sample
                 .cgroup
@@ -273,6 +280,14 @@ impl Sink for Facets {
 
     fn wants_owners(&self) -> bool {
         !matches!(self.by, By::All | By::Core) || self.matcher.looks_at_owners()
+    }
+
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        self.matcher.events(names);
+    }
+
+    fn default_event(&self) -> Option<(NameId, &[NameId])> {
+        self.matcher.default_event()
     }
 
     fn begin(&mut self, at_ns: u64) {

@@ -14,10 +14,13 @@ mod fields;
 mod machine;
 mod maps;
 mod order;
+mod parts;
 mod reader;
 mod sample;
+mod shape;
 mod sorter;
 mod stacks;
+mod unwind;
 
 use std::io::Read;
 
@@ -25,7 +28,7 @@ pub(crate) use features::{Features, features_of_file};
 pub(crate) use machine::Machine;
 
 use super::bytes::Window;
-use super::{Format, ImportError, Importer, Report};
+use super::{Format, ImportError, Importer, Position, Report};
 use attr::Attrs;
 use reader::Reader;
 
@@ -56,17 +59,19 @@ mod kind {
 /// The header of a file is 104 bytes, and what lies before the records is at most this.
 const MAX_PREFIX: u64 = 64 << 20;
 
-/// Reads a file or a stream that begins with perf's magic.
+/// Reads a file or a stream that begins with perf's magic, and streams of records that belong
+/// to it.
 pub(super) fn read<R: Read + Send>(
     importer: &mut Importer<'_>,
     format: Format,
     mut window: Window<R>,
+    parts: Vec<Window<R>>,
     features: Features,
 ) -> Result<Report, ImportError> {
     if format == Format::PerfPipe {
         window.consume(16);
         let reader = Reader::new(importer, Attrs::default(), Report::new(format));
-        return Ok(reader.run(window, features, None));
+        return Ok(reader.run(window, parts, features, None));
     }
     let header = window
         .up_to(features::HEADER_SIZE)
@@ -85,6 +90,12 @@ pub(super) fn read<R: Read + Send>(
     // perf writes the size last: a zero means that it was killed before.
     let end = header.data.offset.saturating_add(header.data.size);
     let end = (header.data.size > 0).then_some(end);
+    let is_misplaced = features.is_misplaced;
     let reader = Reader::new(importer, attrs, Report::new(format));
-    Ok(reader.run(window, features, end))
+    let mut report = reader.run(window, parts, features, end);
+    if is_misplaced {
+        let why = "what follows the records is not where the header says: the header is damaged";
+        report.stop(Position::Byte(end.unwrap_or(0)), why);
+    }
+    Ok(report)
 }

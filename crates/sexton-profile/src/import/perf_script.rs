@@ -1,6 +1,6 @@
 //! The text of `perf script`: an event line, then a line for each frame, innermost first,
-//! then an empty line. Which fields an event line has differs; that it has a thread, a time
-//! and an event is enough.
+//! then an empty line. Which fields an event line has differs; that it has a thread and an
+//! event is enough.
 
 mod cutter;
 mod event;
@@ -36,11 +36,26 @@ const MAX_KNOWN_BLOCK: usize = 16 << 10;
 /// So many lines in a row that are no event: this is some other text.
 const MAX_STRANGE_LINES: u64 = 1000;
 
-/// Whether the first lines look like this.
+/// Lines at the start of a text that are looked at to tell what it is.
+const SNIFFED_LINES: usize = 64;
+
+/// Whether the first lines look like this. One that does is enough: a damaged line may come
+/// before it.
 pub(super) fn is_likely(start: &[u8]) -> bool {
+    said_lines(start).any(|line| EventLine::parse(line).is_some())
+}
+
+/// Whether frames are there as in such a text, whatever lies between them.
+pub(super) fn has_frames(start: &[u8]) -> bool {
+    let is_frame =
+        |line: &[u8]| line[0].is_ascii_whitespace() && frame::FrameLine::parse(line).is_some();
+    said_lines(start).any(is_frame)
+}
+
+fn said_lines(start: &[u8]) -> impl Iterator<Item = &[u8]> {
     let lines = start.split(|&b| b == b'\n');
-    let mut lines = lines.filter(|line| !line.trim_ascii().is_empty() && line[0] != b'#');
-    lines.next().and_then(EventLine::parse).is_some()
+    let lines = lines.filter(|line| !line.trim_ascii().is_empty() && line[0] != b'#');
+    lines.take(SNIFFED_LINES)
 }
 
 /// Reads the text, on all cores where it is long.
@@ -68,6 +83,8 @@ struct Parser {
     /// The same before the first event.
     n_strange_first: u64,
     n_skipped: u64,
+    /// Samples without a time.
+    n_untimed: u64,
 }
 
 impl Parser {
@@ -81,12 +98,14 @@ impl Parser {
             n_strange: 0,
             n_strange_first: 0,
             n_skipped: 0,
+            n_untimed: 0,
         }
     }
 
     /// Forgets what it counted: text begins that has nothing to do with the one before.
     fn begin(&mut self) {
-        (self.n_strange, self.n_strange_first, self.n_skipped) = (0, 0, 0);
+        (self.n_strange, self.n_strange_first) = (0, 0);
+        (self.n_skipped, self.n_untimed) = (0, 0);
     }
 
     /// Hands over the samples of all lines, and says why there are no more.
@@ -117,6 +136,7 @@ impl Parser {
             };
             self.n_strange = 0;
             has_event = true;
+            self.n_untimed += u64::from(event.time_ns.is_none());
             let mut sample = self.known.sample(tables, &event);
             let single = event.stack_line.map(<[u8]>::to_vec);
             let is_wanted =
@@ -198,7 +218,7 @@ struct Block {
 impl Known {
     fn sample(&mut self, tables: &mut TableBuilder, event: &EventLine<'_>) -> StackSample {
         StackSample {
-            at: Moment::from_ns(event.time_ns),
+            at: Moment::from_ns(event.time_ns.unwrap_or(0)),
             cpu: event.cpu.unwrap_or(crate::NO_CPU),
             pid: event.pid.unwrap_or(0),
             tid: event.tid,

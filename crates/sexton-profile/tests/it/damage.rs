@@ -119,6 +119,88 @@ fn what_is_no_recording_is_refused() {
     }
 }
 
+/// Numbers that look random and are the same in every run (splitmix64).
+struct Seeded(u64);
+
+impl Seeded {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        usize::try_from(self.next() % n as u64).unwrap()
+    }
+}
+
+#[test]
+fn whole_files_are_whole() {
+    for name in RECORDINGS {
+        let (_, report) = times(&bytes(&perf(name))).unwrap();
+        assert!(report.is_whole(), "{name}: {report:?}");
+    }
+}
+
+/// Five flipped bits in each of 70 copies of each recording: what is lost is said.
+#[test]
+fn no_sample_is_lost_without_a_word() {
+    let mut seeded = Seeded(25);
+    let (mut n_files, mut n_less) = (0, 0);
+    for name in RECORDINGS {
+        let whole = bytes(&perf(name));
+        let n_whole = times(&whole).unwrap().0.len();
+        for copy in 0..70 {
+            let mut damaged = whole.clone();
+            for _ in 0..5 {
+                let at = seeded.below(damaged.len());
+                damaged[at] ^= 1 << seeded.below(8);
+            }
+            n_files += 1;
+            let Ok((samples, report)) = times(&damaged) else {
+                n_less += 1;
+                continue;
+            };
+            n_less += usize::from(samples.len() < n_whole);
+            assert!(
+                samples.len() >= n_whole || !report.is_whole() || report.n_lost > 0,
+                "{name}, copy {copy}: {} of {n_whole} samples; {report:?}",
+                samples.len()
+            );
+        }
+    }
+    assert_eq!(n_files, 630);
+    assert!(n_less > 100, "{n_less} damaged files lost samples");
+}
+
+/// A record's kind and length are where damage hides a sample: every bit of them, one by one.
+#[test]
+fn no_flipped_bit_of_a_samples_header_hides_it() {
+    let whole = bytes(&perf("fp.data"));
+    let n_whole = times(&whole).unwrap().0.len();
+    let mut at = usize::try_from(u64::from_le_bytes(whole[40..48].try_into().unwrap())).unwrap();
+    let mut n_flipped = 0;
+    while n_flipped < 1000 {
+        let kind = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap());
+        let size = u16::from_le_bytes(whole[at + 6..at + 8].try_into().unwrap());
+        if kind == 9 {
+            for bit in (0..32).chain(48..64) {
+                let mut damaged = whole.clone();
+                damaged[at + bit / 8] ^= 1 << (bit % 8);
+                n_flipped += 1;
+                let (samples, report) = times(&damaged).unwrap();
+                assert!(
+                    samples.len() == n_whole || !report.is_whole(),
+                    "bit {bit} of the header at {at}: {} of {n_whole}; {report:?}",
+                    samples.len()
+                );
+            }
+        }
+        at += usize::from(size);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

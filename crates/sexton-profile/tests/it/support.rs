@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::import::{Importer, Report, Sink};
-use sexton_profile::symbols::{Function, Place, Symbols};
+use sexton_profile::symbols::{Function, Place, Symbols, UnwindTables};
 use sexton_symbols::recorded::{Kernel, Recorded, Recording};
 
 /// All recordings of one program, each with what `perf script` says of it.
@@ -54,17 +54,35 @@ impl Names {
     }
 }
 
+fn recording<'a>(place: &Place<'a>) -> Recording<'a> {
+    Recording {
+        path: place.module,
+        build_id: place.build_id,
+        inode: place.inode,
+    }
+}
+
 impl Symbols for Names {
+    fn unwind_tables(&mut self, place: &Place<'_>) -> Option<UnwindTables> {
+        let tables = self.files.unwind_tables(recording(place))?;
+        let section = |(address, bytes): (u64, Vec<u8>)| (address, bytes.into());
+        let code = tables.code.iter();
+        Some(UnwindTables {
+            code: code
+                .map(|part| (part.offset, part.address, part.size))
+                .collect(),
+            text: tables.text,
+            got: tables.got,
+            eh_frame: section(tables.eh_frame),
+            eh_frame_hdr: tables.eh_frame_hdr.map(section),
+        })
+    }
+
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
         let named = if place.is_kernel {
             self.kernel.function(place.address)?
         } else {
-            let file = Recording {
-                path: place.module,
-                build_id: place.build_id,
-                inode: place.inode,
-            };
-            self.files.function(file, place.address)?
+            self.files.function(recording(place), place.address)?
         };
         Some(Function {
             name: named.name,

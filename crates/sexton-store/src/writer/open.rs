@@ -83,6 +83,20 @@ impl BundleWriter {
         Ok(writer)
     }
 
+    /// Writes down which events the samples of stacks have, in the order in which the
+    /// recording that they come from lists them.
+    pub fn name_events(&mut self, events: &[String]) -> Result<(), StoreError> {
+        let Some(mut meta) = Meta::read(&self.dir)? else {
+            return Ok(());
+        };
+        let replaced = meta.to_json().len() as u64;
+        meta.events = events.to_vec();
+        let (tmp, file) = (self.dir.join(META_TMP), self.dir.join(meta::FILE));
+        write_whole(&self.ledger, &tmp, &file, &meta.to_json())?;
+        self.ledger.lock().forget(replaced);
+        Ok(())
+    }
+
     /// Takes over what an earlier writer left.
     fn recover(&mut self, now: Moment) -> Result<(), StoreError> {
         let sealed = self.ledger.lock().segments.last().cloned();

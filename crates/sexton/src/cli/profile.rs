@@ -9,8 +9,19 @@ use sexton_profile::filter::TimePoint;
 
 use crate::quantity;
 
+const EXAMPLES: &str = "\
+Examples:
+  perf record -a -g -- sleep 10              record all cores for 10 s
+  sexton profile top --from perf.data        functions that took most
+  sexton profile top --from perf.data --callers do_syscall_64
+  sexton profile heatmap --from perf.data    when cores were busy
+  sexton profile flame --from perf.data --from 3s --to 4s -o flame.html
+  sexton profile diff old.data new.data      what grew, what shrank
+  perf record -g -o - -- ./program | sexton profile top -";
+
 /// Arguments of `sexton profile`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub struct ProfileArgs {
     /// What to do.
     #[command(subcommand)]
@@ -23,8 +34,8 @@ pub enum ProfileCommand {
     /// Read recordings into a bundle
     ///
     /// Several files, such as those of perf record --switch-output, become one recording.
-    /// A truncated or damaged file gives what could be read; it says where reading
-    /// stopped, and exits with 3.
+    /// A truncated or damaged file gives what could be read; then stderr says what is
+    /// missing, and the exit code is 3.
     Import(ImportArgs),
     /// Write a recording in the format of another viewer
     Export(ExportArgs),
@@ -32,8 +43,12 @@ pub enum ProfileCommand {
     Heatmap(HeatmapArgs),
     /// Draw where the time went: a flame graph of any window, or of two compared
     Flame(FlameArgs),
-    /// List the functions or stacks that took most
+    /// List the functions, stacks or threads that took most
     Top(TopArgs),
+    /// Compare two recordings: functions whose share grew or shrank
+    ///
+    /// Shares are compared, not sums, so that recordings of different length can be.
+    Diff(DiffArgs),
 }
 
 /// Where samples come from.
@@ -89,6 +104,9 @@ pub struct FilterArgs {
     /// Only these processes
     #[arg(long, value_name = "PID,...", value_delimiter = ',')]
     pub pid: Vec<u32>,
+    /// Only these threads
+    #[arg(long, value_name = "TID,...", value_delimiter = ',')]
+    pub tid: Vec<u32>,
     /// Only cgroups at or below this path
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
@@ -98,12 +116,30 @@ pub struct FilterArgs {
     /// Only stacks with a function that this regular expression matches
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub function: Option<Regex>,
-    /// Only this event, or all; the first one if not given
+    /// Only this event, or all; the first of the recording's list if not given
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,
     /// Idle cores, too
     #[arg(long)]
     pub idle: bool,
+}
+
+/// What to add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum WeightChoice {
+    /// Each sample is one
+    Samples,
+    /// Nanoseconds of a clock, or so many of another event
+    #[default]
+    Time,
+}
+
+/// What to add up.
+#[derive(Debug, Default, Args)]
+pub struct WeightArgs {
+    /// Add up samples, or what they stand for
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    pub weight: WeightChoice,
 }
 
 /// Arguments of `sexton profile import`.
@@ -149,6 +185,12 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: ExportFormat,
+    /// What to add up.
+    #[command(flatten)]
+    pub weight: WeightArgs,
+    /// Turn graphs around: innermost functions first, then who called them
+    #[arg(long)]
+    pub inverted: bool,
     /// Mark functions of the kernel with _[k], as FlameGraph does
     #[arg(long)]
     pub kernel: bool,
@@ -167,6 +209,8 @@ pub enum HeatmapBy {
     Core,
     /// Each process
     Process,
+    /// Each thread
+    Thread,
     /// Each name of threads
     Comm,
     /// Each cgroup
@@ -248,6 +292,12 @@ pub struct FlameArgs {
     /// Which samples.
     #[command(flatten)]
     pub filter: FilterArgs,
+    /// What to add up.
+    #[command(flatten)]
+    pub weight: WeightArgs,
+    /// Turn it around: innermost functions first, then who called them
+    #[arg(long)]
+    pub inverted: bool,
     /// Compare with this window: 3s..5s
     #[arg(long, value_name = "TIME..TIME", value_parser = window)]
     pub against: Option<(TimePoint, TimePoint)>,
@@ -271,12 +321,53 @@ pub struct TopArgs {
     /// Which samples.
     #[command(flatten)]
     pub filter: FilterArgs,
+    /// What to add up.
+    #[command(flatten)]
+    pub weight: WeightArgs,
     /// Whole stacks instead of functions
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pub stacks: bool,
+    /// Threads instead of functions
+    #[arg(long, group = "what")]
+    pub threads: bool,
+    /// Functions that called this one: its name, or a regular expression
+    #[arg(long, group = "what", value_name = "FUNCTION")]
+    pub callers: Option<String>,
+    /// Functions that this one called
+    #[arg(long, group = "what", value_name = "FUNCTION")]
+    pub callees: Option<String>,
     /// How many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// How to write the result.
+    #[command(flatten)]
+    pub format: super::FormatArgs,
+}
+
+/// Arguments of `sexton profile diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The recording to compare with: any that other verbs read
+    #[arg(value_name = "BEFORE")]
+    pub before: PathBuf,
+    /// The recording to look at
+    #[arg(value_name = "AFTER")]
+    pub after: PathBuf,
+    /// How functions get their names.
+    #[command(flatten)]
+    pub symbols: SymbolArgs,
+    /// Which samples.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// What to add up.
+    #[command(flatten)]
+    pub weight: WeightArgs,
+    /// How many functions
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub top: usize,
+    /// Draw a flame graph of the difference into this file: .svg, .html, .folded
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// How to write the result.
     #[command(flatten)]
     pub format: super::FormatArgs,

@@ -1,5 +1,6 @@
 //! `sexton profile`: one file per verb.
 
+mod diff;
 mod export;
 mod flame;
 mod heatmap;
@@ -26,6 +27,7 @@ pub fn run(args: &ProfileArgs) -> Result<Exit> {
         ProfileCommand::Heatmap(args) => heatmap::run(args),
         ProfileCommand::Flame(args) => flame::run(args),
         ProfileCommand::Top(args) => top::run(args),
+        ProfileCommand::Diff(args) => diff::run(args),
     }
 }
 

@@ -32,7 +32,10 @@ pub(super) mod has {
     pub(in super::super) const TRANSACTION: u64 = 1 << 17;
     pub(in super::super) const REGS_INTR: u64 = 1 << 18;
     pub(in super::super) const PHYS_ADDR: u64 = 1 << 19;
+    pub(in super::super) const AUX: u64 = 1 << 20;
     pub(in super::super) const CGROUP: u64 = 1 << 21;
+    pub(in super::super) const DATA_PAGE_SIZE: u64 = 1 << 22;
+    pub(in super::super) const CODE_PAGE_SIZE: u64 = 1 << 23;
     pub(in super::super) const WEIGHT_STRUCT: u64 = 1 << 24;
 }
 
@@ -73,6 +76,23 @@ impl Attr {
             regs_intr: at(96).unwrap_or(0),
             name: None,
         })
+    }
+
+    /// What records that are no samples have at their end: who, when and where.
+    pub(super) fn id_size(&self) -> usize {
+        let parts = has::TID | has::TIME | has::ID | has::STREAM_ID | has::CPU | has::IDENTIFIER;
+        if self.has_id_in_all {
+            (self.sample_type & parts).count_ones() as usize * 8
+        } else {
+            0
+        }
+    }
+
+    /// Whether it counts nothing: perf adds such an event to hear of processes and memory.
+    pub(super) fn is_dummy(&self) -> bool {
+        const SOFTWARE: u32 = 1;
+        const DUMMY: u64 = 9;
+        (self.kind, self.config) == (SOFTWARE, DUMMY)
     }
 
     /// What a sample stands for that does not say.
@@ -179,8 +199,13 @@ impl Attrs {
     /// Which event a record belongs to. What perf wrote itself has no id: the first event's
     /// layout holds.
     pub(super) fn of_record(&self, kind: u32, body: &[u8]) -> usize {
+        self.known_of_record(kind, body).unwrap_or(0)
+    }
+
+    /// The same; `None` when its id is that of no event.
+    pub(super) fn known_of_record(&self, kind: u32, body: &[u8]) -> Option<usize> {
         if self.list.len() <= 1 {
-            return 0;
+            return Some(0);
         }
         let (from_front, from_end) = self.id_places();
         let word = if kind == super::kind::SAMPLE {
@@ -189,7 +214,10 @@ impl Attrs {
             from_end.and_then(|n| (body.len() / 8).checked_sub(n))
         };
         let id = word.and_then(|word| Fields(body.get(word * 8..)?).u64());
-        id.and_then(|id| self.by_id(id)).unwrap_or(0)
+        match id {
+            None | Some(0) => Some(0),
+            Some(id) => self.by_id(id),
+        }
     }
 
     /// Names the event that this id belongs to.

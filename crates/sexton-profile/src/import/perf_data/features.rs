@@ -77,6 +77,8 @@ impl FileHeader {
 pub(crate) struct Features {
     event_desc: Vec<u8>,
     build_ids: Vec<u8>,
+    /// Whether they do not follow the records, as the header says they do.
+    pub(super) is_misplaced: bool,
 }
 
 /// Reads those of a file; none when it has none or is no such file.
@@ -92,17 +94,26 @@ fn try_features<R: Read + Seek>(file: &mut R) -> Option<Features> {
         return None;
     }
     let header = FileHeader::parse(&start).ok()?;
+    // perf that was killed leaves no size, and wrote nothing behind the records.
+    let has_size = header.data.size > 0;
     let table_at = header.data.offset.checked_add(header.data.size)?;
     let mut features = Features::default();
     let set = (0..N_FEATURES).filter(|feature| header.has(*feature));
+    let table_end = table_at.checked_add(set.clone().count() as u64 * 16)?;
+    let file_end = file.seek(SeekFrom::End(0)).ok()?;
     for (at, feature) in set.enumerate() {
+        let entry = table_at.checked_add(at as u64 * 16)?;
+        let section = Section::parse(&mut Fields(&read_at(file, entry, 16)?))?;
+        let end = section.offset.saturating_add(section.size);
+        let is_empty = section.size == 0;
+        features.is_misplaced |=
+            has_size && !is_empty && (section.offset < table_end || end > file_end);
         if !matches!(feature, BUILD_ID | EVENT_DESC) {
             continue;
         }
-        let entry = table_at.checked_add(at as u64 * 16)?;
-        let section = Section::parse(&mut Fields(&read_at(file, entry, 16)?))?;
-        let bytes = read_at(file, section.offset, section.size)?;
-        features.set(feature, bytes);
+        if let Some(bytes) = read_at(file, section.offset, section.size) {
+            features.set(feature, bytes);
+        }
     }
     Some(features)
 }

@@ -65,7 +65,8 @@ impl<R: Read + Send> Feed<R> {
         })
     }
 
-    fn read(&mut self, take: &mut Take<'_>) -> Option<Stopped> {
+    /// Hands all records to `take`, on this thread. Says where it stopped, if not at the end.
+    pub(super) fn read(&mut self, take: &mut Take<'_>) -> Option<Stopped> {
         let mut stopped = None;
         while !self.sorter.is_unwanted {
             let at = self.window.position();
@@ -90,8 +91,15 @@ impl<R: Read + Send> Feed<R> {
     /// Reads one record; `false` at the end.
     fn next_record(&mut self, take: &mut Take<'_>) -> Result<bool, Broken> {
         let position = self.window.position();
-        if self.end.is_some_and(|end| position >= end) {
-            return Ok(false);
+        match self.end {
+            Some(end) if position > end => {
+                return Err(Broken(format!(
+                    "the last record ends {} bytes behind where the header says that records end",
+                    position - end
+                )));
+            }
+            Some(end) if position == end => return Ok(false),
+            _ => {}
         }
         let unused = self.window.up_to(HEADER).map_err(broken)?;
         if unused.is_empty() {

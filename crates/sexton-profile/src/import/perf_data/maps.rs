@@ -63,6 +63,11 @@ impl Maps {
         }
     }
 
+    /// All mappings, sorted.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Map> {
+        self.list.iter()
+    }
+
     /// The mapping that holds this address.
     pub(super) fn find(&self, address: u64) -> Option<&Map> {
         let at = self.list.partition_point(|map| map.end <= address);

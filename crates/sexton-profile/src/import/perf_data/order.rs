@@ -63,6 +63,17 @@ impl Due {
         next
     }
 
+    /// The time of the record at this place.
+    pub(super) fn time_at(&self, at: usize) -> Option<u64> {
+        Some(self.records.get(at)?.time)
+    }
+
+    /// The record at this place.
+    pub(super) fn record_at(&self, at: usize) -> Option<&[u8]> {
+        let record = self.records.get(at)?;
+        self.bytes.get(record.at..record.at + record.len as usize)
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.records.iter().map(|record| {
             let end = record.at + record.len as usize;

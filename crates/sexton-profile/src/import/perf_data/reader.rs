@@ -1,5 +1,6 @@
 //! Takes in what records say, in the order of their times.
 
+use std::cell::RefCell;
 use std::io::Read;
 
 use sexton_model::moment::Moment;
@@ -11,17 +12,21 @@ use super::feed::Feed;
 use super::fields::Fields;
 use super::kind;
 use super::machine::{CPU_MODE, KERNEL_MODE, USER_MODE};
+use super::parts;
 use super::sample::Sample;
+use super::shape;
 use super::sorter::{Batch, HEADER, attr_and_ids, whole_record};
 use super::stacks::{Sources, Stacks};
 use crate::import::bytes::Window;
-use crate::import::{Importer, Report};
+use crate::import::{Importer, Report, Stopped};
 
 /// One recording as it is read.
 pub(super) struct Reader<'a, 'b> {
     importer: &'a mut Importer<'b>,
     attrs: Attrs,
     event_names: Vec<Option<NameId>>,
+    /// Whether the sink knows the list of events.
+    has_listed: bool,
     features: Features,
     stacks: Stacks,
     report: Report,
@@ -34,6 +39,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             importer,
             attrs,
             event_names: Vec::new(),
+            has_listed: false,
             features: Features::default(),
             stacks: Stacks::default(),
             report,
@@ -45,32 +51,57 @@ impl<'a, 'b> Reader<'a, 'b> {
     pub(super) fn run<R: Read + Send>(
         mut self,
         window: Window<R>,
+        parts: Vec<Window<R>>,
         features: Features,
         end: Option<u64>,
     ) -> Report {
         self.importer.symbols.prepare();
         let feed = Feed::new(window, self.attrs.clone(), end);
+        let parts = parts.into_iter();
+        let parts = parts.map(|part| Feed::new(part, self.attrs.clone(), None));
+        let parts: Vec<Feed<R>> = parts.collect();
         features.name_events(&mut self.attrs);
         self.importer.machine.learn_build_ids(&features);
         self.features = features;
-        self.report.stopped = feed.run(&mut |batch| self.take(batch));
+        self.report.stopped = if parts.is_empty() {
+            feed.run(&mut |batch| self.take(batch))
+        } else {
+            self.run_parts([feed].into_iter().chain(parts).collect())
+        };
         self.report
     }
 
+    /// Reads streams that are in order only in themselves.
+    fn run_parts<R: Read + Send>(&mut self, feeds: Vec<Feed<R>>) -> Option<Stopped> {
+        let this = RefCell::new(self);
+        parts::run(
+            feeds,
+            &mut |at_once| this.borrow_mut().take_at_once(at_once),
+            &mut |time, record| this.borrow_mut().take_due(time, record),
+        )
+    }
+
     fn take(&mut self, batch: &Batch) {
-        let mut at_once = &batch.at_once[..];
+        self.take_at_once(&batch.at_once);
+        for (time, record) in batch.due.iter() {
+            self.take_due(time, record);
+        }
+    }
+
+    fn take_at_once(&mut self, mut at_once: &[u8]) {
         while let Some(record) = whole_record(at_once) {
             if let Some((kind, misc, _)) = header(&mut Fields(record)) {
                 self.apply(kind, misc, &record[HEADER..]);
             }
             at_once = &at_once[record.len()..];
         }
-        for (time, record) in batch.due.iter() {
-            self.report.n_unordered += u64::from(time < self.latest);
-            self.latest = self.latest.max(time);
-            if let Some((kind, misc, _)) = header(&mut Fields(record)) {
-                self.apply(kind, misc, &record[HEADER..]);
-            }
+    }
+
+    fn take_due(&mut self, time: u64, record: &[u8]) {
+        self.report.n_unordered += u64::from(time < self.latest);
+        self.latest = self.latest.max(time);
+        if let Some((kind, misc, _)) = header(&mut Fields(record)) {
+            self.apply(kind, misc, &record[HEADER..]);
         }
     }
 
@@ -101,13 +132,28 @@ impl<'a, 'b> Reader<'a, 'b> {
 
     /// Takes in what a record says.
     fn apply(&mut self, kind: u32, misc: u16, body: &[u8]) {
-        if kind >= kind::FIRST_OF_PERF {
-            return self.apply_of_perf(kind, body);
-        }
-        let fields = Fields(body);
-        let (machine, tables) = (&mut self.importer.machine, &mut self.importer.tables);
         let understood = match kind {
             kind::SAMPLE => self.sample(misc, body),
+            _ if !self.can_be(kind, misc, body) => None,
+            kind::FIRST_OF_PERF.. => {
+                self.apply_of_perf(kind, body);
+                Some(())
+            }
+            _ => self.apply_of_kernel(kind, misc, body),
+        };
+        self.report.n_skipped += u64::from(understood.is_none());
+    }
+
+    fn can_be(&self, kind: u32, misc: u16, body: &[u8]) -> bool {
+        let attr = self.attrs.list.get(self.attrs.of_record(kind, body));
+        shape::can_be(kind, misc, body, attr)
+    }
+
+    /// Takes in what the kernel tells besides samples.
+    fn apply_of_kernel(&mut self, kind: u32, misc: u16, body: &[u8]) -> Option<()> {
+        let fields = Fields(body);
+        let (machine, tables) = (&mut self.importer.machine, &mut self.importer.tables);
+        match kind {
             kind::COMM => machine.on_comm(tables, fields),
             kind::FORK => machine.on_fork(fields),
             kind::MMAP => machine.on_mmap(tables, misc, fields),
@@ -119,8 +165,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             // A process that is gone may still be sampled by what was late.
             kind::EXIT => Some(()),
             _ => Some(()),
-        };
-        self.report.n_skipped += u64::from(understood.is_none());
+        }
     }
 
     fn lost(&mut self, mut fields: Fields<'_>, has_id: bool) -> Option<()> {
@@ -132,7 +177,8 @@ impl<'a, 'b> Reader<'a, 'b> {
     }
 
     fn sample(&mut self, misc: u16, body: &[u8]) -> Option<()> {
-        let at = self.attrs.of_record(kind::SAMPLE, body);
+        self.list_events();
+        let at = self.attrs.known_of_record(kind::SAMPLE, body)?;
         let event = self.event_name(at)?;
         let attr = self.attrs.list.get(at)?;
         let raw = Sample::parse(attr, body)?;
@@ -153,7 +199,9 @@ impl<'a, 'b> Reader<'a, 'b> {
         };
         // Only the idle thread's stack says something about the sample itself.
         let stack = if raw.tid == 0 || importer.sink.wants_stacks() {
-            self.stacks.stack(&mut sources, &raw, mode)
+            let (stack, is_whole) = self.stacks.stack(&mut sources, &raw, mode);
+            self.report.n_not_unwound += u64::from(!is_whole);
+            stack
         } else {
             StackId::EMPTY
         };
@@ -175,10 +223,25 @@ impl<'a, 'b> Reader<'a, 'b> {
             weight: raw.period.unwrap_or_else(|| attr.fixed_period()),
             stack,
         };
-        self.report.n_not_unwound += u64::from(raw.has_user_stack);
+        self.report.n_odd += u64::from(raw.is_too_long);
         self.report.n_samples += 1;
         importer.sink.sample(&sample, importer.tables.tables());
         Some(())
+    }
+
+    /// Tells the sink which events there are. Through a pipe they come before the samples.
+    fn list_events(&mut self) {
+        if std::mem::replace(&mut self.has_listed, true) {
+            return;
+        }
+        let places = 0..self.attrs.list.len();
+        // perf's own event, which counts nothing.
+        let places = places.filter(|&at| !self.attrs.list[at].is_dummy());
+        let places: Vec<usize> = places.collect();
+        let names = places.into_iter().filter_map(|at| self.event_name(at));
+        let names: Vec<NameId> = names.collect();
+        let tables = self.importer.tables.tables();
+        self.importer.sink.events(&names, tables);
     }
 
     fn event_name(&mut self, at: usize) -> Option<NameId> {

@@ -117,7 +117,7 @@ impl Sorter {
     fn record(&mut self, kind: u32, record: &[u8], take: &mut Take<'_>) {
         let body = &record[HEADER..];
         match kind {
-            kind::FINISHED_ROUND => {
+            kind::FINISHED_ROUND if body.is_empty() => {
                 let due = self.queue.round();
                 return self.add_due(due, take);
             }

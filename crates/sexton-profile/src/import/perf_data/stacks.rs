@@ -10,6 +10,7 @@ use super::fields::Fields;
 use super::machine::{KERNEL_MODE, Machine, USER_MODE};
 use super::maps::Map;
 use super::sample::Sample;
+use super::unwind::Unwinding;
 use crate::symbols::{Place, Symbols};
 use crate::tables::TableBuilder;
 
@@ -40,6 +41,8 @@ pub(super) struct Stacks {
     callers: Vec<Chain>,
     names: Names,
     addresses: Vec<(CodeKind, u64)>,
+    unwinding: Unwinding,
+    unwound: Vec<u64>,
     /// What to add to an address of the kernel to find it in today's names.
     slide: Option<u64>,
 }
@@ -100,18 +103,31 @@ impl Sources<'_> {
 }
 
 impl Stacks {
-    /// The stack of a sample. `mode` says whose code ran.
+    /// The stack of a sample, and whether all of a copied user stack is in it. `mode` says
+    /// whose code ran.
     pub(super) fn stack(
         &mut self,
         from: &mut Sources<'_>,
         sample: &Sample<'_>,
         mode: u16,
-    ) -> StackId {
+    ) -> (StackId, bool) {
         let stamp = from.machine.maps(sample.pid).map_or(0, |maps| maps.stamp);
         let user_ip = sample.user_ip.filter(|_| sample.has_user_stack);
         let ip = user_ip.or(sample.ip.filter(|_| sample.callchain.is_empty()));
         let mut addresses = std::mem::take(&mut self.addresses);
+        let mut is_whole = !sample.has_user_stack;
+        self.unwound.clear();
+        if sample.has_user_stack
+            && let Some(stack) = &sample.user_stack
+        {
+            let memory = (sample.pid, stamp);
+            let unwound = &mut self.unwound;
+            is_whole = self.unwinding.unwind(from, memory, stack, unwound);
+        }
         chain(sample, mode, ip, &mut addresses);
+        // The first is where user code was, which is in the chain.
+        let callers = self.unwound.iter().skip(1);
+        addresses.extend(callers.map(|address| (CodeKind::User, *address)));
         addresses.reverse();
         // In the kernel, whoever called it, addresses mean the same.
         let is_users = addresses.iter().any(|(kind, _)| *kind != CodeKind::Kernel);
@@ -132,7 +148,7 @@ impl Stacks {
             }
         }
         self.addresses = addresses;
-        stack
+        (stack, is_whole)
     }
 
     fn frame(

@@ -37,6 +37,7 @@ struct Parsed {
     frames: Vec<Frame>,
     stacks: Vec<StackNode>,
     n_skipped: u64,
+    n_untimed: u64,
     n_lines: u64,
 }
 
@@ -172,6 +173,7 @@ impl Whole<'_, '_> {
             numbers.stacks.push(stack);
         }
         self.report.n_skipped += parsed.n_skipped;
+        self.report.has_times &= parsed.n_untimed == 0;
         self.n_lines += parsed.n_lines;
         for sample in parsed.samples {
             let numbers = &self.numbers[worker];
@@ -198,6 +200,7 @@ impl Whole<'_, '_> {
             sink.sample(sample, tables.tables());
         });
         self.report.n_skipped += parser.n_skipped;
+        self.report.has_times &= parser.n_untimed == 0;
         if let NoLine::Failed(why) = failed {
             let at = Position::Line(lines.number().max(1));
             self.report.stop(at, why);
@@ -312,6 +315,7 @@ fn parse(
         frames: known.frames[frames..].to_vec(),
         stacks: known.stacks[stacks..].to_vec(),
         n_skipped: parser.n_skipped,
+        n_untimed: parser.n_untimed,
         n_lines,
     });
     (parsed, lines.into_window().into_whole())

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use sexton_profile::export::pprof::Pprof;
 use sexton_profile::export::rows::Rows;
 use sexton_profile::export::{firefox, folded, html, speedscope, svg};
@@ -10,7 +10,7 @@ use sexton_profile::flame::{StackCounts, Tree};
 use sexton_profile::names::Suffixes;
 
 use super::input::{self, Answer, Inputs};
-use super::{marks, output};
+use super::{flame, marks, output};
 use crate::cli::profile::{ExportArgs, ExportFormat};
 use crate::exit::Exit;
 
@@ -37,16 +37,17 @@ fn pprof(args: &ExportArgs, inputs: &Inputs, out: Box<dyn Write + Send>) -> Resu
     let filter = inputs.filter(&args.input, &args.filter);
     let mut pprof = Pprof::new(out, filter)?;
     let answer = input::read(&inputs.files, &args.input.symbols, &mut pprof)?;
-    check(pprof.n_samples(), &answer)?;
+    answer.check(pprof.n_samples(), inputs.has_window(&args.input))?;
     pprof.finish(&answer.tables)?.flush()?;
     Ok(answer.exit())
 }
 
 fn rows(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
     let mut out = out;
-    let mut rows = Rows::new(inputs.filter(&args.input, &args.filter));
+    let weight = input::weight(&args.weight);
+    let mut rows = Rows::new(inputs.filter(&args.input, &args.filter)).weighed(weight);
     let answer = input::read(&inputs.files, &args.input.symbols, &mut rows)?;
-    check(rows.n_samples(), &answer)?;
+    answer.check(rows.n_samples(), inputs.has_window(&args.input))?;
     if args.format == ExportFormat::Speedscope {
         speedscope::write(&mut out, NAME, &rows, &answer.tables)?;
     } else {
@@ -58,28 +59,24 @@ fn rows(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answe
 
 fn tree(args: &ExportArgs, inputs: &Inputs, out: &mut dyn Write) -> Result<Answer> {
     let mut out = out;
-    let mut counts = StackCounts::new(inputs.filter(&args.input, &args.filter));
+    let weight = input::weight(&args.weight);
+    let filter = inputs.filter(&args.input, &args.filter);
+    let mut counts = StackCounts::new(filter).weighed(weight);
     let answer = input::read(&inputs.files, &args.input.symbols, &mut counts)?;
-    check(counts.total().samples, &answer)?;
+    answer.check(counts.total().samples, inputs.has_window(&args.input))?;
     let suffixes = Suffixes {
         kernel: args.kernel,
     };
-    let tree = Tree::of(&counts, &answer.tables, suffixes);
-    let title = format!("{} samples", counts.total().samples);
+    let order = flame::order(args.inverted);
+    let tree = Tree::build(&[&counts], &answer.tables, suffixes, order);
+    let title = flame::title(&counts, None, &answer.tables);
     match args.format {
         ExportFormat::Svg => svg::write(&mut out, &title, &tree, false)?,
         ExportFormat::Html => html::write(&mut out, &title, &tree, false)?,
-        _ => folded::write(&mut out, &tree, false)?,
+        _ => {
+            output::tell_unit(&tree.unit);
+            folded::write(&mut out, &tree, false)?;
+        }
     }
     Ok(answer)
-}
-
-fn check(n_left: u64, answer: &Answer) -> Result<()> {
-    if n_left == 0 {
-        bail!(
-            "no sample is left to write, of {} that were read",
-            answer.n_samples
-        );
-    }
-    Ok(())
 }

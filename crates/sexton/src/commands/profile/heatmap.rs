@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 use sexton_profile::busiest::Busiest;
-use sexton_profile::filter::Filter;
+use sexton_profile::filter::{EventChoice, Filter};
 use sexton_profile::heatmap::facets::{By, Facets};
 use sexton_profile::heatmap::{Grid, Mark, Shape, html, png, svg, term};
 
@@ -26,9 +26,10 @@ const N_WINDOWS: usize = 10;
 pub fn run(args: &HeatmapArgs) -> Result<Exit> {
     let inputs = Inputs::of(&args.input)?;
     let mut filter = inputs.filter(&args.input, &args.filter);
-    if args.filter.event.is_none() {
-        // When cores were busy is not a question of what was counted.
-        filter.event = sexton_profile::filter::EventChoice::All;
+    let is_bundle = matches!(&inputs.files[..], [file] if input::is_bundle(file));
+    if filter.event == EventChoice::First && is_bundle {
+        // It has one event, and then only times and cores need to be read.
+        filter.event = EventChoice::All;
     }
     match args.busiest {
         Some(width) => busiest(args, &inputs, filter, width.as_nanos()),
@@ -156,7 +157,10 @@ fn seconds(at_ns: u64, origin_ns: u64) -> String {
 
 fn check_times(answer: &input::Answer) -> Result<()> {
     if !answer.has_times {
-        bail!("the samples of this recording have no times (folded stacks never have)");
+        bail!(
+            "the samples of this recording have no times (folded stacks never have, perf script \
+             text only with -F +time); flame and top need none"
+        );
     }
     Ok(())
 }
@@ -166,6 +170,7 @@ fn by(by: HeatmapBy) -> By {
         HeatmapBy::All => By::All,
         HeatmapBy::Core => By::Core,
         HeatmapBy::Process => By::Process,
+        HeatmapBy::Thread => By::Thread,
         HeatmapBy::Comm => By::Comm,
         HeatmapBy::Cgroup => By::Cgroup,
         HeatmapBy::Unit => By::Unit,

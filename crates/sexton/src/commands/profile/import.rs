@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use sexton_model::moment::Moment;
-use sexton_model::stack::{StackSample, StackTables};
+use sexton_model::stack::{NameId, StackSample, StackTables};
 use sexton_profile::import::Sink;
 use sexton_store::{BundleWriter, Limits, Node, StoreError, Summary};
 
@@ -21,6 +21,8 @@ const BATCH: usize = 8192;
 struct ToBundle {
     writer: BundleWriter,
     batch: Vec<StackSample>,
+    /// Events in the order of the recording's list, then in that of the samples.
+    events: Vec<NameId>,
     latest: Moment,
     failed: Option<StoreError>,
 }
@@ -36,9 +38,27 @@ impl ToBundle {
     }
 }
 
+/// More events than this are not written down.
+const MAX_EVENTS: usize = 256;
+
+impl ToBundle {
+    fn add_event(&mut self, event: NameId) {
+        if self.events.len() < MAX_EVENTS && !self.events.contains(&event) {
+            self.events.push(event);
+        }
+    }
+}
+
 impl Sink for ToBundle {
+    fn events(&mut self, names: &[NameId], _: &StackTables) {
+        names.iter().for_each(|event| self.add_event(*event));
+    }
+
     fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
         self.latest = self.latest.max(sample.at);
+        if self.events.last() != Some(&sample.event) {
+            self.add_event(sample.event);
+        }
         self.batch.push(*sample);
         if self.batch.len() >= BATCH {
             self.flush(tables);
@@ -57,7 +77,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
     let (answer, (n_kept, summary)) = into_bundle(&args.files, &args.symbols, &args.output)?;
     writeln!(
         io::stdout(),
-        "Imported {n_kept} samples into {}: {} bytes, {:.1} for each sample.",
+        "Imported {n_kept} samples into {}: {} bytes{}.",
         args.output.display(),
         summary.bytes,
         per_sample(summary.bytes, n_kept)
@@ -75,6 +95,7 @@ pub fn into_bundle(
     let mut sink = ToBundle {
         writer: create(output)?,
         batch: Vec::with_capacity(BATCH),
+        events: Vec::new(),
         latest: Moment::from_ns(0),
         failed: None,
     };
@@ -82,6 +103,11 @@ pub fn into_bundle(
     sink.flush(&answer.tables);
     if let Some(error) = sink.failed {
         return Err(error).with_context(|| format!("cannot write {}", output.display()));
+    }
+    if sink.events.len() > 1 {
+        let name = |event: &NameId| answer.tables.name(*event).to_owned();
+        let names: Vec<String> = sink.events.iter().map(name).collect();
+        sink.writer.name_events(&names)?;
     }
     let n_kept = sink.writer.n_samples();
     let summary = sink.writer.finish(sink.latest)?;
@@ -109,8 +135,12 @@ fn create(folder: &Path) -> Result<BundleWriter> {
     )?)
 }
 
-fn per_sample(bytes: u64, n_samples: u64) -> f64 {
+/// What a sample takes; nothing where there is none.
+fn per_sample(bytes: u64, n_samples: u64) -> String {
+    if n_samples == 0 {
+        return String::new();
+    }
     #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
-    let (bytes, n) = (bytes as f64, n_samples.max(1) as f64);
-    bytes / n
+    let (bytes, n) = (bytes as f64, n_samples as f64);
+    format!(", {:.1} for each sample", bytes / n)
 }

@@ -1,7 +1,7 @@
 //! Opens recordings and hands their samples to a question.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,12 @@ use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::import::{Importer, Report, Sink};
 use sexton_profile::merge::Merger;
 use sexton_profile::symbols::{NoSymbols, Symbols};
+use sexton_profile::weight::Weight;
 use sexton_store::{Bundle, CELL_NS, StackPiece};
 
 use super::progress::Counted;
 use super::symbols::FileSymbols;
-use crate::cli::profile::{FilterArgs, From, InputArgs, SymbolArgs};
+use crate::cli::profile::{FilterArgs, From, InputArgs, SymbolArgs, WeightArgs, WeightChoice};
 use crate::exit::Exit;
 
 /// The recordings and the beginning of the window that `--from` and `FILE` name.
@@ -53,19 +54,54 @@ impl Inputs {
         Filter {
             from: self.from,
             to: args.to,
-            cpus: filter.cpu.clone(),
-            comms: filter.comm.clone(),
-            pids: filter.pid.clone(),
-            cgroup: filter.cgroup.clone(),
-            unit: filter.unit.clone(),
-            function: filter.function.clone(),
-            event: match filter.event.as_deref() {
-                None => EventChoice::First,
-                Some("all") => EventChoice::All,
-                Some(name) => EventChoice::Named(name.to_owned()),
-            },
-            idle: filter.idle,
+            ..filter_of(&self.files, filter)
         }
+    }
+
+    /// Whether samples are chosen by their times.
+    pub fn has_window(&self, args: &InputArgs) -> bool {
+        self.from.is_some() || args.to.is_some()
+    }
+}
+
+/// The filter of these recordings, at any time.
+pub fn filter_of(files: &[PathBuf], args: &FilterArgs) -> Filter {
+    Filter {
+        from: None,
+        to: None,
+        cpus: args.cpu.clone(),
+        comms: args.comm.clone(),
+        pids: args.pid.clone(),
+        tids: args.tid.clone(),
+        cgroup: args.cgroup.clone(),
+        unit: args.unit.clone(),
+        function: args.function.clone(),
+        event: match args.event.as_deref() {
+            None => first_event(files),
+            Some("all") => EventChoice::All,
+            Some(name) => EventChoice::Named(name.to_owned()),
+        },
+        idle: args.idle,
+    }
+}
+
+/// Which event is the first: files say it as they are read, bundles have it written down.
+fn first_event(files: &[PathBuf]) -> EventChoice {
+    if let [bundle] = files
+        && is_bundle(bundle)
+        && let Ok(bundle) = Bundle::open(bundle)
+        && let Some(first) = bundle.events().first()
+    {
+        return EventChoice::FirstNamed(first.clone());
+    }
+    EventChoice::First
+}
+
+/// What `--weight` says.
+pub fn weight(args: &WeightArgs) -> Weight {
+    match args.weight {
+        WeightChoice::Samples => Weight::Samples,
+        WeightChoice::Time => Weight::Time,
     }
 }
 
@@ -104,13 +140,82 @@ impl Answer {
     }
 }
 
-/// Whether a path is a bundle, a folder or one file, and not a recording of perf.
-pub fn is_bundle(path: &Path) -> bool {
-    path.is_dir() || sexton_store::is_packed(path)
+impl Answer {
+    /// Refuses when nothing is left of what was read, or when times were asked for and there
+    /// are none.
+    pub fn check(&self, n_left: u64, has_window: bool) -> Result<()> {
+        if !self.has_times && has_window {
+            bail!("the samples of this recording have no times: --from and --to cannot choose");
+        }
+        if n_left == 0 {
+            bail!("no sample is left, of {} that were read", self.n_samples);
+        }
+        Ok(())
+    }
 }
 
-/// Hands all samples of these recordings to `sink`.
+/// Whether a path is a bundle, a folder or one file, and not a recording of perf.
+pub fn is_bundle(path: &Path) -> bool {
+    (path.is_dir() && !is_perf_folder(path)) || sexton_store::is_packed(path)
+}
+
+/// Whether a path is a folder that `perf record --threads` wrote.
+fn is_perf_folder(path: &Path) -> bool {
+    let is_perf = |mut file: File| {
+        let mut start = [0; 8];
+        file.read_exact(&mut start).is_ok() && start == *b"PERFILE2"
+    };
+    path.is_dir() && File::open(path.join("data")).is_ok_and(is_perf)
+}
+
+/// Threads of perf that are read at most: it has one for each core, or fewer.
+const MAX_PARTS: usize = 4096;
+
+/// Reads such a folder.
+fn read_perf_folder(importer: &mut Importer<'_>, folder: &Path) -> Result<Report> {
+    let open = |name: &str| -> io::Result<Counted<File>> {
+        let file = File::open(folder.join(name))?;
+        let len = file.metadata()?.len();
+        Ok(Counted::new(
+            file,
+            &folder.join(name).display().to_string(),
+            Some(len),
+        ))
+    };
+    let mut parts = Vec::new();
+    for n in 0..MAX_PARTS {
+        match open(&format!("data.{n}")) {
+            Ok(part) => parts.push(part),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error).with_context(|| format!("cannot read data.{n}")),
+        }
+    }
+    Ok(importer.read_folder(open("data")?, parts)?)
+}
+
+/// Hands all samples of these recordings to `sink`, and says which event it looked at.
 pub fn read(files: &[PathBuf], symbols: &SymbolArgs, sink: &mut dyn Sink) -> Result<Answer> {
+    let answer = read_all(files, symbols, sink)?;
+    tell_event(sink, &answer.tables);
+    Ok(answer)
+}
+
+/// Says which of several events is shown, if nobody chose one.
+pub fn tell_event(sink: &dyn Sink, tables: &StackTables) {
+    if let Some((first, others)) = sink.default_event()
+        && !others.is_empty()
+    {
+        let others: Vec<&str> = others.iter().map(|event| tables.name(*event)).collect();
+        eprintln!(
+            "sexton: showing {}, the first event of the recording; --event all or --event NAME \
+             shows others: {}",
+            tables.name(first),
+            others.join(", ")
+        );
+    }
+}
+
+fn read_all(files: &[PathBuf], symbols: &SymbolArgs, sink: &mut dyn Sink) -> Result<Answer> {
     match files {
         [bundle] if is_bundle(bundle) => read_bundle(bundle, sink),
         files => {
@@ -147,7 +252,7 @@ fn read_files(files: &[PathBuf], args: &SymbolArgs, sink: &mut dyn Sink) -> Resu
         tell(file, &report);
         answer.has_times &= report.has_times;
         answer.n_samples += report.n_samples;
-        answer.is_complete &= report.stopped.is_none();
+        answer.is_complete &= report.is_whole();
     }
     let tables = importer.into_tables();
     if tables.is_full() {
@@ -162,6 +267,9 @@ fn read_file(importer: &mut Importer<'_>, file: &Path) -> Result<Report> {
     if file == Path::new("-") {
         let stdin = Counted::new(io::stdin(), "stdin", None);
         return Ok(importer.read_stream(stdin)?);
+    }
+    if is_perf_folder(file) {
+        return read_perf_folder(importer, file);
     }
     let opened = File::open(file)?;
     let metadata = opened.metadata()?;
@@ -193,14 +301,23 @@ fn tell(file: &Path, report: &Report) {
     }
     if report.n_not_unwound > 0 {
         eprintln!(
-            "sexton: {name}: {} samples hold a copy of the user stack (--call-graph dwarf); of it only the innermost frame is shown",
+            "sexton: {name}: {} copied user stacks could not be unwound to their end: the copy is \
+             too short (--call-graph dwarf,65528 copies more) or a file is not there",
             report.n_not_unwound
         );
     }
     if report.n_skipped > 0 {
         eprintln!(
-            "sexton: {name}: {} lines or records make no sense and were passed over",
+            "sexton: {name}: passed over {} damaged or unknown records or lines; samples may be \
+             missing",
             report.n_skipped
+        );
+    }
+    if report.n_odd > 0 {
+        eprintln!(
+            "sexton: {name}: {} samples are longer than the file's header says; they may be \
+             damaged",
+            report.n_odd
         );
     }
 }

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
-use sexton_profile::symbols::{Function, Place, Symbols};
+use sexton_profile::symbols::{Function, Place, Symbols, UnwindTables};
 use sexton_symbols::recorded::{Kernel, Named, Recorded, Recording, Refusal};
+use sexton_symbols::unwinding::Tables;
 
 use crate::cli::profile::SymbolArgs;
 
@@ -87,13 +88,33 @@ impl FileSymbols {
             inode: place.inode,
         };
         let named = self.files.function(file, place.address);
+        self.tell_refused();
+        named
+    }
+
+    /// Says which files are not those that were recorded.
+    fn tell_refused(&mut self) {
         for (path, refusal) in self.files.take_refused() {
             self.n_refused += 1;
             if self.n_refused <= MAX_SAID {
                 eprintln!("sexton: {path}: {}", said(refusal));
             }
         }
-        named
+    }
+}
+
+/// Tables as profiles know them.
+fn tables(tables: Tables) -> UnwindTables {
+    let section = |(address, bytes): (u64, Vec<u8>)| (address, bytes.into());
+    let code = tables.code.iter();
+    UnwindTables {
+        code: code
+            .map(|part| (part.offset, part.address, part.size))
+            .collect(),
+        text: tables.text,
+        got: tables.got,
+        eh_frame: section(tables.eh_frame),
+        eh_frame_hdr: tables.eh_frame_hdr.map(section),
     }
 }
 
@@ -140,6 +161,17 @@ impl Symbols for FileSymbols {
             name: named.name,
             start: named.start,
         })
+    }
+
+    fn unwind_tables(&mut self, place: &Place<'_>) -> Option<UnwindTables> {
+        let file = Recording {
+            path: place.module,
+            build_id: place.build_id,
+            inode: place.inode,
+        };
+        let found = self.files.unwind_tables(file);
+        self.tell_refused();
+        found.map(tables)
     }
 
     fn prepare(&mut self) {
