@@ -33,12 +33,13 @@ mod targets {
     pub(crate) mod tar_layer;
     pub(crate) mod unit_file;
     pub(crate) mod wal;
+    pub(crate) mod xfs;
 }
 
 use targets::{
     bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
     journal, klog, mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset,
-    proc_files, runtime_state, segment, tar_layer, unit_file, wal,
+    proc_files, runtime_state, segment, tar_layer, unit_file, wal, xfs,
 };
 
 /// One parser.
@@ -76,4 +77,5 @@ pub static TARGETS: &[Target] = &[
     tar_layer::TARGET,
     unit_file::TARGET,
     wal::TARGET,
+    xfs::TARGET,
 ];

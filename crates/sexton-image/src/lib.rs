@@ -8,6 +8,7 @@ pub mod bytes;
 mod error;
 mod formats;
 mod gaps;
+mod inodes;
 mod spool;
 mod tree;
 mod xz;

@@ -8,11 +8,10 @@ use crate::gaps::Gaps;
 /// Its name, where its magic is, and the magic.
 type Known = (&'static str, usize, &'static [u8], &'static str);
 
-const MOUNT: &str = "mount it read-only and give the folder";
+pub(super) const MOUNT: &str = "mount it read-only and give the folder";
 const CONVERT: &str = "convert it with qemu-img convert -O qcow2, and give that";
 
 const KNOWN: &[Known] = &[
-    ("an XFS filesystem", 0, b"XFSB", MOUNT),
     (
         "a LUKS container",
         0,
