@@ -20,6 +20,7 @@ mod targets {
     pub(crate) mod image;
     pub(crate) mod journal;
     pub(crate) mod klog;
+    pub(crate) mod lvm;
     pub(crate) mod mounts;
     pub(crate) mod oci_manifest;
     pub(crate) mod packed;
@@ -38,8 +39,8 @@ mod targets {
 
 use targets::{
     bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
-    journal, klog, mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset,
-    proc_files, runtime_state, segment, tar_layer, unit_file, wal, xfs,
+    journal, klog, lvm, mounts, oci_manifest, packed, partition_table, perf_data, perf_script,
+    preset, proc_files, runtime_state, segment, tar_layer, unit_file, wal, xfs,
 };
 
 /// One parser.
@@ -64,6 +65,7 @@ pub static TARGETS: &[Target] = &[
     image::TARGET,
     journal::TARGET,
     klog::TARGET,
+    lvm::TARGET,
     mounts::TARGET,
     oci_manifest::TARGET,
     packed::TARGET,

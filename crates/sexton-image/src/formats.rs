@@ -6,6 +6,8 @@ mod disk_table;
 mod ext4;
 pub(crate) mod folder;
 pub mod fuzz;
+mod lvm;
+mod lvm_text;
 mod oci;
 mod oci_digest;
 mod qcow2;
@@ -14,6 +16,7 @@ mod squashfs_inode;
 mod tar;
 mod tar_header;
 mod unread;
+mod volumes;
 mod xfs;
 
 use std::path::Path;
@@ -60,6 +63,7 @@ const FORMATS: &[&Format] = &[
     &tar::GZIP,
     &tar::ZSTD,
     &tar::XZ,
+    &lvm::FORMAT,
     &unread::FORMAT,
     &disk::FORMAT,
 ];

@@ -9,6 +9,7 @@ mod error;
 mod formats;
 mod gaps;
 mod inodes;
+mod mounted;
 mod spool;
 mod tree;
 mod xz;

@@ -39,6 +39,11 @@ pub fn oci_manifest(bytes: &[u8]) {
     super::oci::parse_any(bytes);
 }
 
+/// Any bytes as the text of an LVM volume group.
+pub fn lvm(bytes: &[u8]) {
+    super::lvm::fuzz(&String::from_utf8_lossy(bytes));
+}
+
 /// Any sectors as an XFS filesystem, whose checksums are not checked.
 pub fn xfs(bytes: &[u8]) {
     let mut gaps = Gaps::default();

@@ -38,12 +38,6 @@ const KNOWN: &[Known] = &[
         b"FAT32",
         "give the partition that holds the root",
     ),
-    (
-        "an LVM volume",
-        536,
-        b"LVM2 001",
-        "activate it and give the logical volume",
-    ),
     ("an EROFS filesystem", 1024, b"\xe2\xe1\xf5\xe0", MOUNT),
     ("an F2FS filesystem", 1024, b"\x10\x20\xf5\xf2", MOUNT),
     (

@@ -247,7 +247,10 @@ fn damage_is_an_error_and_not_a_crash() {
 
 type Target = (&'static str, fn(&[u8]));
 
-const BEHIND_CHECKSUMS: &[Target] = &[("xfs", sexton_image::fuzz::xfs)];
+const BEHIND_CHECKSUMS: &[Target] = &[
+    ("lvm", sexton_image::fuzz::lvm),
+    ("xfs", sexton_image::fuzz::xfs),
+];
 
 /// The same behind the checksums of formats that have them, on what fuzzing starts from.
 #[test]
@@ -267,4 +270,25 @@ fn damage_behind_checksums_is_an_error_and_not_a_crash() {
             }
         }
     }
+}
+
+/// A table of which every partition is the whole disk, and so on within each.
+#[test]
+fn a_disk_within_itself_ends() {
+    let mut disk = vec![0; 64 << 10];
+    disk[510..512].copy_from_slice(b"\x55\xaa");
+    disk[446 + 4] = 0xee;
+    disk[446 + 12] = 1;
+    disk[512..520].copy_from_slice(b"EFI PART");
+    let mut put = |at: usize, value: u64| disk[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    put(512 + 72, 2);
+    put(512 + 80, 256 | 128 << 32);
+    for entry in 0..256 {
+        put(1024 + entry * 128, 1);
+        put(1024 + entry * 128 + 40, 127);
+    }
+    let begun = std::time::Instant::now();
+    sexton_image::fuzz::image(&disk);
+    // A disk in each of 256 partitions, three deep, would be opened 16 million times.
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }

@@ -196,7 +196,7 @@ fn a_wrong_checksum_is_an_error() {
     check(root + 45, "an inode whose checksum is wrong");
 }
 
-fn unpack(packed: &Path, image: &Path) {
+pub fn unpack(packed: &Path, image: &Path) {
     let packed = packed.to_str().expect("a path");
     let image = image.to_str().expect("a path");
     run(
