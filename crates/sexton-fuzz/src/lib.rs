@@ -33,6 +33,7 @@ mod targets {
     pub(crate) mod segment;
     pub(crate) mod tar_layer;
     pub(crate) mod unit_file;
+    pub(crate) mod virtual_disk;
     pub(crate) mod wal;
     pub(crate) mod xfs;
 }
@@ -40,7 +41,7 @@ mod targets {
 use targets::{
     bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
     journal, klog, lvm, mounts, oci_manifest, packed, partition_table, perf_data, perf_script,
-    preset, proc_files, runtime_state, segment, tar_layer, unit_file, wal, xfs,
+    preset, proc_files, runtime_state, segment, tar_layer, unit_file, virtual_disk, wal, xfs,
 };
 
 /// One parser.
@@ -78,6 +79,7 @@ pub static TARGETS: &[Target] = &[
     segment::TARGET,
     tar_layer::TARGET,
     unit_file::TARGET,
+    virtual_disk::TARGET,
     wal::TARGET,
     xfs::TARGET,
 ];

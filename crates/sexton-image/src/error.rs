@@ -15,8 +15,8 @@ pub enum ImageError {
     },
     /// No format knows it.
     #[error(
-        "{} is no image that sexton knows: give a root folder, a disk image (raw or qcow2), a \
-         filesystem (ext4, XFS or squashfs), an OCI layout, or a tar", path.display()
+        "{} is no image that sexton knows: give a root folder, a disk image (raw, qcow2, VMDK, VHD \
+         or VHDX), a filesystem (ext4, XFS or squashfs), an OCI layout, or a tar", path.display()
     )]
     Unknown {
         /// What was looked at.

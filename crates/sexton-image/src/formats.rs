@@ -1,6 +1,7 @@
 //! One file per format. A format says whether bytes are of its kind, and opens them as
 //! the files of a node.
 
+mod blocks;
 mod disk;
 mod disk_table;
 mod ext4;
@@ -16,6 +17,9 @@ mod squashfs_inode;
 mod tar;
 mod tar_header;
 mod unread;
+mod vhd;
+mod vhdx;
+mod vmdk;
 mod volumes;
 mod xfs;
 
@@ -56,6 +60,9 @@ pub(crate) struct Format {
 /// same reason.
 const FORMATS: &[&Format] = &[
     &qcow2::FORMAT,
+    &vmdk::FORMAT,
+    &vhdx::FORMAT,
+    &vhd::FORMAT,
     &ext4::FORMAT,
     &xfs::FORMAT,
     &squashfs::FORMAT,

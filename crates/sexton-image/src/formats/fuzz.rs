@@ -7,6 +7,10 @@ use std::sync::Arc;
 
 use sexton_host::Root;
 
+use super::blocks::{Blocks, Disk};
+use super::vhd::Vhd;
+use super::vhdx::Vhdx;
+use super::vmdk::Vmdk;
 use crate::bytes::{Bytes, Shared};
 use crate::gaps::Gaps;
 
@@ -47,8 +51,37 @@ pub fn lvm(bytes: &[u8]) {
 /// Any sectors as an XFS filesystem, whose checksums are not checked.
 pub fn xfs(bytes: &[u8]) {
     let mut gaps = Gaps::default();
-    if let Ok((root, _)) = super::xfs::open(&Sectors::shared(bytes), &mut gaps, false) {
+    let sectors: Shared = Arc::new(Sectors::new(bytes));
+    if let Ok((root, _)) = super::xfs::open(&sectors, &mut gaps, false) {
         walk(root.as_ref());
+    }
+}
+
+/// Any sectors as a virtual disk, whose checksums are not checked; the first byte says of which
+/// format.
+pub fn virtual_disk(bytes: &[u8]) {
+    let Some((format, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let file: Shared = Arc::new(Sectors::new(bytes).cut());
+    match format % 3 {
+        0 => sample(Vmdk::open(file)),
+        1 => sample(Vhd::open(file, false)),
+        _ => sample(Vhdx::open(file, false)),
+    }
+}
+
+/// Reads here and there.
+fn sample<B: Blocks>(disk: io::Result<B>) {
+    let Ok(disk) = disk.map(Disk) else {
+        return;
+    };
+    let mut buffer = [0; 700];
+    for offset in (0..64)
+        .map(|n| n * 65_521)
+        .chain([disk.len().saturating_sub(9), u64::MAX])
+    {
+        let _ = disk.read_at(offset, &mut buffer);
     }
 }
 
@@ -56,21 +89,34 @@ pub fn xfs(bytes: &[u8]) {
 /// in four bytes, and its 512 bytes. The others are zeros.
 ///
 /// The smallest filesystems have 16 MiB, of which a fuzzer would change zeros.
-struct Sectors(HashMap<u32, Vec<u8>>);
+struct Sectors {
+    sectors: HashMap<u32, Vec<u8>>,
+    len: u64,
+}
 
 impl Sectors {
-    fn shared(bytes: &[u8]) -> Shared {
+    fn new(bytes: &[u8]) -> Self {
         let sectors = bytes.chunks_exact(516).map(|sector| {
             let number = u32::from_le_bytes(sector[..4].try_into().expect("four"));
             (number, sector[4..].to_vec())
         });
-        Arc::new(Self(sectors.collect()))
+        Self {
+            sectors: sectors.collect(),
+            len: 512 << 20,
+        }
+    }
+
+    /// Ends with a sector of zeros after the last, as a stream does.
+    fn cut(mut self) -> Self {
+        let last = self.sectors.keys().max().copied().unwrap_or(0);
+        self.len = self.len.min((u64::from(last) + 2) * 512);
+        self
     }
 }
 
 impl Bytes for Sectors {
     fn len(&self) -> u64 {
-        512 << 20
+        self.len
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -81,7 +127,10 @@ impl Bytes for Sectors {
             let at = offset + done as u64;
             let within = (at % 512) as usize;
             let piece = &mut buffer[done..n.min(done + 512 - within)];
-            match u32::try_from(at / 512).ok().and_then(|at| self.0.get(&at)) {
+            match u32::try_from(at / 512)
+                .ok()
+                .and_then(|at| self.sectors.get(&at))
+            {
                 Some(sector) => piece.copy_from_slice(&sector[within..within + piece.len()]),
                 None => piece.fill(0),
             }

@@ -136,6 +136,21 @@ fn disks() {
             "qcow2, disk image (GPT), partition 2, ext4",
         );
     }
+    for (options, name) in [
+        (&["-O", "vmdk"][..], "VMDK, "),
+        (&["-O", "vmdk", "-o", "subformat=streamOptimized"], "VMDK, "),
+        (&["-O", "vpc", "-o", "subformat=dynamic"], "VHD, "),
+        // A raw disk with a footer.
+        (&["-O", "vpc", "-o", "subformat=fixed"], ""),
+        (&["-O", "vhdx"], "VHDX, "),
+        (&["-O", "vhdx", "-o", "subformat=fixed"], "VHDX, "),
+        (&["-O", "vhdx", "-o", "block_size=1M"], "VHDX, "),
+    ] {
+        let arguments = [&["convert", "-f", "raw"], options, &["disk", "image"]].concat();
+        run("qemu-img", &arguments, &shelf.path(""));
+        let what = format!("{name}disk image (GPT), partition 2, ext4");
+        check(&shelf, "image", &what);
+    }
     disk(&shelf, "dos");
     check(&shelf, "disk", "disk image (MBR), partition 2, ext4");
 }

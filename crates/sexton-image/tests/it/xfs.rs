@@ -3,49 +3,17 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use sexton_host::Root;
 
 use crate::shelf::{Shelf, dump, run};
 
-/// A folder in the words of `mkfs.xfs -p`. Names and targets may hold no white space.
-fn prototype(folder: &Path, text: &mut Vec<u8>) {
-    for entry in fs::read_dir(folder).expect("listed") {
-        let path = entry.expect("listed").path();
-        let meta = fs::symlink_metadata(&path).expect("known");
-        text.extend_from_slice(path.file_name().expect("it has a name").as_bytes());
-        let mode = format!("--{:03o} 0 0", meta.mode() & 0o777);
-        if meta.is_dir() {
-            writeln!(text, " d{mode}").expect("memory");
-            prototype(&path, text);
-            text.extend_from_slice(b"$\n");
-        } else if meta.is_symlink() {
-            let target = fs::read_link(&path).expect("a link");
-            writeln!(text, " l{mode} {}", target.display()).expect("memory");
-        } else if !meta.is_file() {
-            writeln!(text, " p{mode}").expect("memory");
-        } else {
-            write!(text, " -{mode} ").expect("memory");
-            text.extend_from_slice(path.as_os_str().as_bytes());
-            text.push(b'\n');
-        }
-    }
-}
-
-/// Fills an image with the folder `root`. mkfs.xfs wants 300 MB; they are sparse.
+/// Fills an image with the folder `root`.
 pub fn make(shelf: &Shelf, image: &str, options: &[&str]) {
-    let mut text = b"/dev/null\n0 0\nd--755 0 0\n".to_vec();
-    prototype(&shelf.path("root"), &mut text);
-    text.extend_from_slice(b"$\n");
-    fs::write(shelf.path("prototype"), text).expect("written");
-    let file = fs::File::create(shelf.path(image)).expect("made");
-    file.set_len(304 << 20).expect("made");
-    let arguments = [&["-q", "-p", "prototype"], options, &[image]].concat();
-    run("mkfs.xfs", &arguments, &shelf.path(""));
+    sexton_testkit::xfs::make(&shelf.path("root"), &shelf.path(image), options).expect("made");
 }
 
 /// Directories of every form, and names of every length.
