@@ -167,6 +167,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::File(&["/usr/sbin/mkfs.xfs", "/sbin/mkfs.xfs"]),
+        package: "xfsprogs",
+        why: "makes XFS images for tests",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::File(&["/usr/sbin/sfdisk", "/sbin/sfdisk"]),
         package: "fdisk",
         why: "makes partition tables for tests",
@@ -373,6 +379,7 @@ mod tests {
                 "mmdebstrap",
                 "qemu-utils",
                 "squashfs-tools",
+                "xfsprogs",
                 "fdisk",
                 "systemd",
                 "rpm",
@@ -411,6 +418,7 @@ mod tests {
                 "mmdebstrap",
                 "qemu-utils",
                 "squashfs-tools",
+                "xfsprogs",
                 "fdisk",
                 "systemd",
                 "rpm",

@@ -20,6 +20,7 @@ mod targets {
     pub(crate) mod image;
     pub(crate) mod journal;
     pub(crate) mod klog;
+    pub(crate) mod lvm;
     pub(crate) mod mounts;
     pub(crate) mod oci_manifest;
     pub(crate) mod packed;
@@ -32,13 +33,15 @@ mod targets {
     pub(crate) mod segment;
     pub(crate) mod tar_layer;
     pub(crate) mod unit_file;
+    pub(crate) mod virtual_disk;
     pub(crate) mod wal;
+    pub(crate) mod xfs;
 }
 
 use targets::{
     bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
-    journal, klog, mounts, oci_manifest, packed, partition_table, perf_data, perf_script, preset,
-    proc_files, runtime_state, segment, tar_layer, unit_file, wal,
+    journal, klog, lvm, mounts, oci_manifest, packed, partition_table, perf_data, perf_script,
+    preset, proc_files, runtime_state, segment, tar_layer, unit_file, virtual_disk, wal, xfs,
 };
 
 /// One parser.
@@ -63,6 +66,7 @@ pub static TARGETS: &[Target] = &[
     image::TARGET,
     journal::TARGET,
     klog::TARGET,
+    lvm::TARGET,
     mounts::TARGET,
     oci_manifest::TARGET,
     packed::TARGET,
@@ -75,5 +79,7 @@ pub static TARGETS: &[Target] = &[
     segment::TARGET,
     tar_layer::TARGET,
     unit_file::TARGET,
+    virtual_disk::TARGET,
     wal::TARGET,
+    xfs::TARGET,
 ];

@@ -1,10 +1,14 @@
 //! One file per format. A format says whether bytes are of its kind, and opens them as
 //! the files of a node.
 
+mod blocks;
 mod disk;
 mod disk_table;
 mod ext4;
 pub(crate) mod folder;
+pub mod fuzz;
+mod lvm;
+mod lvm_text;
 mod oci;
 mod oci_digest;
 mod qcow2;
@@ -13,6 +17,11 @@ mod squashfs_inode;
 mod tar;
 mod tar_header;
 mod unread;
+mod vhd;
+mod vhdx;
+mod vmdk;
+mod volumes;
+mod xfs;
 
 use std::path::Path;
 
@@ -51,12 +60,17 @@ pub(crate) struct Format {
 /// same reason.
 const FORMATS: &[&Format] = &[
     &qcow2::FORMAT,
+    &vmdk::FORMAT,
+    &vhdx::FORMAT,
+    &vhd::FORMAT,
     &ext4::FORMAT,
+    &xfs::FORMAT,
     &squashfs::FORMAT,
     &tar::FORMAT,
     &tar::GZIP,
     &tar::ZSTD,
     &tar::XZ,
+    &lvm::FORMAT,
     &unread::FORMAT,
     &disk::FORMAT,
 ];
@@ -140,42 +154,5 @@ fn magic(head: &[u8], at: usize, magic: &[u8]) -> Sniff {
         Some(found) if found == magic => Sniff::Yes,
         Some(_) => Sniff::No,
         None => Sniff::More(at + magic.len()),
-    }
-}
-
-/// Entries for fuzzers: each takes any bytes and must not panic, hang or grow.
-pub mod fuzz {
-    use std::sync::Arc;
-
-    use super::Gaps;
-    use crate::bytes::Shared;
-
-    /// Any bytes as an image file.
-    pub fn image(bytes: &[u8]) {
-        let shared: Shared = Arc::new(bytes.to_vec());
-        let mut gaps = Gaps::default();
-        if let Ok(Some((root, _))) = super::open(&shared, &mut gaps, 0) {
-            let _ = root.list(std::path::Path::new("/etc"));
-            let _ = root.read(std::path::Path::new("/etc/os-release"), 1 << 20);
-        }
-    }
-
-    /// Any bytes as a partition table.
-    pub fn partition_table(bytes: &[u8]) {
-        let shared: Shared = Arc::new(bytes.to_vec());
-        let _ = super::disk_table::read(&shared);
-    }
-
-    /// Any bytes as a tar layer.
-    pub fn tar_layer(bytes: &[u8]) {
-        let shared: Shared = Arc::new(bytes.to_vec());
-        let mut gaps = Gaps::default();
-        let mut layers = super::tar::Layers::default();
-        let _ = layers.add(&shared, super::tar::Sort::Layer, &mut gaps);
-    }
-
-    /// Any bytes as the JSON files of an OCI image.
-    pub fn oci_manifest(bytes: &[u8]) {
-        super::oci::parse_any(bytes);
     }
 }

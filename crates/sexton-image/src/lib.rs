@@ -8,6 +8,8 @@ pub mod bytes;
 mod error;
 mod formats;
 mod gaps;
+mod inodes;
+mod mounted;
 mod spool;
 mod tree;
 mod xz;

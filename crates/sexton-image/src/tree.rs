@@ -21,7 +21,7 @@ const N_NODES_MAX: usize = 2_000_000;
 const NAME_BYTES_MAX: usize = 256 << 20;
 
 /// As many links as Linux follows before it says that they loop.
-const N_LINKS_MAX: usize = 40;
+pub(crate) const N_LINKS_MAX: usize = 40;
 
 /// One file of a tree. `C` says where its content is.
 #[derive(Debug, Clone)]
@@ -251,7 +251,7 @@ impl<C: Clone> Tree<C> {
 }
 
 /// The parts of a path, last one first.
-fn split(path: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn split(path: &[u8]) -> Vec<Vec<u8>> {
     let parts = path.split(|&b| b == b'/').rev();
     parts
         .filter(|part| !part.is_empty() && *part != b".")

@@ -6,5 +6,6 @@ pub mod daemon;
 pub mod snapshot;
 pub mod story;
 mod tree;
+pub mod xfs;
 
 pub use tree::{TempTree, fixture};

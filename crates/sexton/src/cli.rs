@@ -61,9 +61,9 @@ pub enum Command {
     Check(CheckArgs),
     /// Judge an image that has not booted: which units would run, and which should not
     ///
-    /// SOURCE is a root folder, / for the running system, a disk image (raw or qcow2), an
-    /// ext4 or squashfs filesystem, an OCI layout, what docker save writes, or a tar. It is
-    /// recognised by content; nothing is mounted and nothing of it is executed.
+    /// SOURCE is a root folder, / for the running system, a disk image (raw, qcow2, VMDK, VHD,
+    /// VHDX), a filesystem (ext4, XFS, squashfs), an OCI layout, what docker save writes, or a
+    /// tar. It is recognised by content; nothing is mounted and nothing of it is executed.
     Image(ImageArgs),
     /// Census of memory cgroups: live, dying, leaked; who made them, what pins them
     ///

@@ -1,9 +1,10 @@
-//! Disk images: the partition that holds the root filesystem.
+//! Disk images: partitions, those of LVM among them, joined as a boot would mount them.
 
 use std::sync::Arc;
 
-use super::disk_table::{self, MasterRecord};
-use super::{Format, Opened, Sniff, is_root, no_root};
+use super::disk_table::{self, MasterRecord, Partition};
+use super::volumes::{self, Volume};
+use super::{Format, N_NESTED_MAX, Opened, Sniff, lvm};
 use crate::bytes::{Part, Shared};
 use crate::error::ImageError;
 use crate::gaps::Gaps;
@@ -22,54 +23,47 @@ pub(super) static FORMAT: Format = Format {
     open,
 };
 
-/// Opens every partition; the first that holds a system is the root. The others, where
-/// something may be mounted below it, are gaps.
 fn open(disk: &Shared, gaps: &mut Gaps, depth: usize) -> Result<Opened, ImageError> {
+    if depth >= N_NESTED_MAX {
+        return Err(ImageError::damaged(NAME, "a disk within a partition"));
+    }
     let (table, partitions) =
         disk_table::read(disk).map_err(|error| ImageError::damaged(NAME, error))?;
-    let mut found: Option<Opened> = None;
-    let mut others = Vec::new();
+    let mut found = Vec::new();
+    let mut unread = Vec::new();
+    let mut members = Vec::new();
     for partition in partitions {
         let number = partition.number;
         if partition.from >= disk.len() {
-            others.push(format!(
+            unread.push(format!(
                 "partition {number} lies beyond the end of the image"
             ));
             continue;
         }
         let bytes: Shared = Arc::new(Part::new(Arc::clone(disk), partition.from, partition.len));
-        match super::open(&bytes, gaps, depth + 1) {
-            Ok(Some((root, what))) if found.is_none() && is_root(root.as_ref()) => {
-                found = Some((
-                    root,
-                    format!("{NAME} ({table}), partition {number}, {what}"),
-                ));
-            }
-            Ok(Some((_, what))) if found.is_some() => {
-                others.push(format!("partition {number} ({what}) is not the root"))
-            }
-            Ok(Some((root, what))) => {
-                let why = no_root(root.as_ref(), what);
-                others.push(format!("partition {number}: {why}"))
-            }
-            Ok(None) => {}
-            Err(error) => others.push(format!("partition {number}: {error}")),
+        if lvm::is_member(&bytes) {
+            members.push(bytes);
+            continue;
         }
+        let title = format!("partition {number}");
+        let opened = Volume::open(title, bytes, ids(&partition), gaps);
+        let volume = opened.into_volume(&mut unread);
+        found.extend(volume.map(|volume| volume.of_type(partition.place())));
     }
-    match found {
-        Some(opened) => {
-            others.into_iter().for_each(|other| gaps.add(other));
-            Ok(opened)
-        }
-        None if others.is_empty() => Err(ImageError::NoRoot {
-            what: format!("a {NAME} ({table})"),
-        }),
-        None => Err(ImageError::damaged(
-            NAME,
-            format!(
-                "no partition with a root filesystem can be read; {}",
-                others.join("; ")
-            ),
-        )),
+    found.extend(lvm::volumes(&members, gaps, &mut unread));
+    let name = match table {
+        "GPT" => "disk image (GPT)",
+        _ => "disk image (MBR)",
+    };
+    volumes::join(name, found, unread, gaps)
+}
+
+/// By what a table of mounts may name a partition.
+fn ids(partition: &Partition) -> Vec<String> {
+    let mut ids = volumes::device_names(partition.number);
+    ids.extend(volumes::tagged("PARTUUID", "partuuid", &partition.uuid));
+    if !partition.label.is_empty() {
+        ids.extend(volumes::tagged("PARTLABEL", "partlabel", &partition.label));
     }
+    ids
 }

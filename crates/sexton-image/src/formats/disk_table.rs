@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::volumes::hyphened;
 use crate::bytes::Shared;
 use crate::tree::invalid;
 
@@ -17,11 +18,46 @@ pub(super) struct Partition {
     pub(super) number: u32,
     pub(super) from: u64,
     pub(super) len: u64,
+    /// As udev writes it: `PARTUUID=`.
+    pub(super) uuid: String,
+    /// Its name in a GPT.
+    pub(super) label: String,
+    /// The type in a GPT, as it is stored.
+    sort: [u8; 16],
+}
+
+/// Types of partitions that say where they belong, on x86-64 and on ARM64, and everywhere.
+///
+/// From the Discoverable Partitions Specification of the UAPI group.
+const PLACES: &[(&str, &str)] = &[
+    ("4f68bce3-e8cd-4db1-96e7-fbcaf984b709", "/"),
+    ("b921b045-1df0-41c3-af44-4c6f280d3fae", "/"),
+    ("8484680c-9521-48c6-9c11-b0720656f69e", "/usr"),
+    ("b0e01050-ee5f-4390-949a-9101b17104e9", "/usr"),
+    ("933ac7e1-2eb4-4f13-b844-0e14e2aef915", "/home"),
+    ("3b8f8425-20e0-4f3b-907f-1a25a76f98e8", "/srv"),
+    ("4d21b016-b534-45c2-a9fb-5c16e091fd2d", "/var"),
+];
+
+impl Partition {
+    /// Where it belongs by its type.
+    pub(super) fn place(&self) -> Option<&'static str> {
+        let sort = guid(&self.sort);
+        let found = PLACES.iter().find(|(known, _)| *known == sort);
+        found.map(|(_, place)| *place)
+    }
+}
+
+/// A GUID as it is written: its first three parts are stored with the least byte first.
+fn guid(raw: &[u8; 16]) -> String {
+    const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+    hyphened(ORDER.map(|at| format!("{:02x}", raw[at])).concat())
 }
 
 /// The first sector of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MasterRecord {
+    id: u32,
     entries: [(u8, u32, u32); 4],
 }
 
@@ -44,7 +80,20 @@ impl MasterRecord {
             .iter()
             .all(|&at| sector[at] & 0x7f == 0);
         let any = entries.iter().any(|&(kind, _, n)| kind != 0 && n != 0);
-        (flags && any).then_some(Self { entries })
+        let id = u32::from_le_bytes(sector[440..444].try_into().expect("four bytes"));
+        (flags && any).then_some(Self { id, entries })
+    }
+
+    /// Partitions of such a disk have its number and theirs as their name.
+    fn partition(&self, number: u32, from: u64, len: u64) -> Partition {
+        Partition {
+            number,
+            from,
+            len,
+            uuid: format!("{:08x}-{number:02x}", self.id),
+            label: String::new(),
+            sort: [0; 16],
+        }
     }
 
     fn is_protective(&self) -> bool {
@@ -76,12 +125,8 @@ fn mbr(disk: &Shared, record: &MasterRecord) -> io::Result<Vec<Partition>> {
     for (number, &(kind, from, n)) in (1..).zip(&record.entries) {
         match kind {
             0 => {}
-            0x05 | 0x0f | 0x85 => logical(disk, from, &mut partitions)?,
-            _ => partitions.push(Partition {
-                number,
-                from: bytes(from),
-                len: bytes(n),
-            }),
+            0x05 | 0x0f | 0x85 => logical(disk, record, from, &mut partitions)?,
+            _ => partitions.push(record.partition(number, bytes(from), bytes(n))),
         }
     }
     Ok(partitions)
@@ -89,7 +134,12 @@ fn mbr(disk: &Shared, record: &MasterRecord) -> io::Result<Vec<Partition>> {
 
 /// A chain of tables, each with one partition and the place of the next table. Places are
 /// relative: the partition's to its table, the next table's to the first.
-fn logical(disk: &Shared, first: u32, partitions: &mut Vec<Partition>) -> io::Result<()> {
+fn logical(
+    disk: &Shared,
+    main: &MasterRecord,
+    first: u32,
+    partitions: &mut Vec<Partition>,
+) -> io::Result<()> {
     let mut here = u64::from(first);
     for number in (5..).take(N_LOGICAL_MAX) {
         let mut sector = [0; 512];
@@ -101,11 +151,8 @@ fn logical(disk: &Shared, first: u32, partitions: &mut Vec<Partition>) -> io::Re
         };
         let (kind, from, n) = record.entries[0];
         if kind != 0 {
-            partitions.push(Partition {
-                number,
-                from: (here + u64::from(from)) * 512,
-                len: u64::from(n) * 512,
-            });
+            let from = (here + u64::from(from)) * 512;
+            partitions.push(main.partition(number, from, u64::from(n) * 512));
         }
         let (kind, next, _) = record.entries[1];
         if kind == 0 || next == 0 {
@@ -144,9 +191,20 @@ fn gpt(disk: &Shared, sector_bytes: u64) -> io::Result<Option<Vec<Partition>>> {
             len: (last - first)
                 .saturating_add(1)
                 .saturating_mul(sector_bytes),
+            uuid: guid(entry[16..32].try_into().expect("sixteen")),
+            label: label(&entry[56..128]),
+            sort: entry[..16].try_into().expect("sixteen"),
         });
     }
     Ok(Some(partitions))
+}
+
+/// A name in UTF-16, up to its first zero.
+fn label(raw: &[u8]) -> String {
+    let units = raw.chunks_exact(2);
+    let units = units.map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+    let units: Vec<u16> = units.take_while(|&unit| unit != 0).collect();
+    String::from_utf16_lossy(&units)
 }
 
 fn long(bytes: &[u8], at: usize) -> u64 {

@@ -3,10 +3,11 @@
 //! A backing file is never opened: an image may name any file of this machine there.
 
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use super::blocks::{self, Block, Blocks, Last, last};
 use super::{Format, Opened, magic};
-use crate::bytes::{Bytes, Shared};
+use crate::bytes::Shared;
 use crate::error::ImageError;
 use crate::gaps::Gaps;
 use crate::tree::invalid;
@@ -28,15 +29,7 @@ const L1_BYTES_MAX: u64 = 32 << 20;
 const INCOMPATIBLE: u64 = !0b1011;
 
 fn open(bytes: &Shared, gaps: &mut Gaps, depth: usize) -> Result<Opened, ImageError> {
-    let damaged = |error: io::Error| ImageError::damaged(NAME, error);
-    let disk: Shared = Arc::new(Qcow2::open(Arc::clone(bytes)).map_err(damaged)?);
-    match super::open(&disk, gaps, depth + 1)? {
-        Some((root, what)) => Ok((root, format!("{NAME}, {what}"))),
-        None => Err(ImageError::damaged(
-            NAME,
-            "nothing inside that sexton knows",
-        )),
-    }
+    blocks::open(NAME, Qcow2::open(Arc::clone(bytes)), gaps, depth)
 }
 
 struct Qcow2 {
@@ -46,17 +39,8 @@ struct Qcow2 {
     zstd: bool,
     l1: Vec<u64>,
     /// The table and the unpacked cluster that were used last, by their place.
-    tables: Mutex<Last<Vec<u64>>>,
-    unpacked: Mutex<Last<Vec<u8>>>,
-}
-
-type Last<T> = Option<(u64, Arc<T>)>;
-
-/// Where a cluster is.
-enum Cluster {
-    Nowhere,
-    At(u64),
-    Packed { at: u64, len: u64 },
+    tables: Last<Vec<u64>>,
+    unpacked: Last<Vec<u8>>,
 }
 
 impl Qcow2 {
@@ -106,8 +90,22 @@ impl Qcow2 {
     fn cluster_bytes(&self) -> u64 {
         1 << self.cluster_bits
     }
+}
 
-    fn find(&self, offset: u64) -> io::Result<Cluster> {
+impl Blocks for Qcow2 {
+    fn file(&self) -> &Shared {
+        &self.file
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.len
+    }
+
+    fn block_bytes(&self) -> u64 {
+        self.cluster_bytes()
+    }
+
+    fn find(&self, offset: u64) -> io::Result<Block> {
         let l2_bits = self.cluster_bits - 3;
         let index = offset >> self.cluster_bits;
         let l1 = usize::try_from(index >> l2_bits)
@@ -115,7 +113,7 @@ impl Qcow2 {
             .and_then(|n| self.l1.get(n));
         let table_at = l1.copied().unwrap_or(0) & 0x00ff_ffff_ffff_fe00;
         if table_at == 0 {
-            return Ok(Cluster::Nowhere);
+            return Ok(Block::Nowhere);
         }
         let tables = last(&self.tables, table_at, || {
             table(&self.file, table_at, self.cluster_bytes())
@@ -126,14 +124,14 @@ impl Qcow2 {
             let at = entry & ((1 << at_bits) - 1);
             let n_sectors = (entry & ((1 << 62) - 1)) >> at_bits;
             let len = (n_sectors + 1) * 512 - at % 512;
-            return Ok(Cluster::Packed { at, len });
+            return Ok(Block::Packed { at, len });
         }
         let at = entry & 0x00ff_ffff_ffff_fe00;
         // Bit 0 says that it reads as zeros, whatever is there.
         Ok(if at == 0 || entry & 1 == 1 {
-            Cluster::Nowhere
+            Block::Nowhere
         } else {
-            Cluster::At(at)
+            Block::At(at)
         })
     }
 
@@ -161,41 +159,6 @@ impl Qcow2 {
             Ok(cluster)
         })
     }
-
-    /// Reads within one cluster.
-    fn read_piece(&self, offset: u64, piece: &mut [u8]) -> io::Result<()> {
-        let within = offset % self.cluster_bytes();
-        match self.find(offset)? {
-            Cluster::Nowhere => piece.fill(0),
-            Cluster::At(at) => self.file.read_exact_at(at.saturating_add(within), piece)?,
-            Cluster::Packed { at, len } => {
-                let cluster = self.unpack(at, len)?;
-                let from = usize::try_from(within).map_err(io::Error::other)?;
-                piece.copy_from_slice(&cluster[from..from + piece.len()]);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Bytes for Qcow2 {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = buffer.len().min(left);
-        let mut done = 0;
-        while done < wanted {
-            let at = offset + done as u64;
-            let rest = self.cluster_bytes() - at % self.cluster_bytes();
-            let n = (wanted - done).min(usize::try_from(rest).unwrap_or(usize::MAX));
-            self.read_piece(at, &mut buffer[done..done + n])?;
-            done += n;
-        }
-        Ok(wanted)
-    }
 }
 
 /// A table of big-endian words.
@@ -209,21 +172,4 @@ fn table(file: &Shared, at: u64, len: u64) -> io::Result<Vec<u64>> {
     Ok(words
         .map(|word| u64::from_be_bytes(word.try_into().expect("eight")))
         .collect())
-}
-
-/// What was made for `place` before, or made now.
-fn last<T>(
-    slot: &Mutex<Last<T>>,
-    place: u64,
-    make: impl FnOnce() -> io::Result<T>,
-) -> io::Result<Arc<T>> {
-    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, made)) = slot.as_ref()
-        && *known == place
-    {
-        return Ok(Arc::clone(made));
-    }
-    let made = Arc::new(make()?);
-    *slot = Some((place, Arc::clone(&made)));
-    Ok(made)
 }

@@ -109,6 +109,20 @@ impl Default for Layers {
     }
 }
 
+/// zstd says what it is by its words alone.
+fn window_too_large(error: io::Error) -> io::Error {
+    if !error.to_string().contains("too much memory") {
+        return error;
+    }
+    let mib = (1 << WINDOW_LOG_MAX) >> 20;
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        format!(
+            "it needs a window of over {mib} MiB (zstd --long): compress it again without --long"
+        ),
+    )
+}
+
 impl Layers {
     /// Reads one more. A tar that breaks off is kept as far as it goes.
     pub(super) fn add(&mut self, bytes: &Shared, sort: Sort, gaps: &mut Gaps) -> io::Result<()> {
@@ -128,7 +142,8 @@ impl Layers {
         } else if is(&ZSTD) {
             let mut decoder = zstd::stream::Decoder::with_buffer(input)?;
             decoder.window_log_max(WINDOW_LOG_MAX)?;
-            self.read(&mut Packed::new(decoder), 0, sort, gaps)
+            let read = self.read(&mut Packed::new(decoder), 0, sort, gaps);
+            read.map_err(window_too_large)
         } else if is(&XZ) {
             self.read(
                 &mut Packed::new(Xz::new(input, XZ_MEMORY_KIB)),

@@ -8,20 +8,16 @@ use crate::gaps::Gaps;
 /// Its name, where its magic is, and the magic.
 type Known = (&'static str, usize, &'static [u8], &'static str);
 
-const MOUNT: &str = "mount it read-only and give the folder";
+pub(super) const MOUNT: &str = "mount it read-only and give the folder";
 const CONVERT: &str = "convert it with qemu-img convert -O qcow2, and give that";
 
 const KNOWN: &[Known] = &[
-    ("an XFS filesystem", 0, b"XFSB", MOUNT),
     (
         "a LUKS container",
         0,
         b"LUKS\xba\xbe",
         "open it with cryptsetup and give the device",
     ),
-    ("a VMDK disk", 0, b"KDMV", CONVERT),
-    ("a VHDX disk", 0, b"vhdxfile", CONVERT),
-    ("a VHD disk", 0, b"conectix", CONVERT),
     ("a VMDK disk", 0, b"# Disk DescriptorFile", CONVERT),
     ("a VDI disk", 64, b"\x7f\x10\xda\xbe", CONVERT),
     ("a QED disk", 0, b"QED\0", CONVERT),
@@ -38,12 +34,6 @@ const KNOWN: &[Known] = &[
         82,
         b"FAT32",
         "give the partition that holds the root",
-    ),
-    (
-        "an LVM volume",
-        536,
-        b"LVM2 001",
-        "activate it and give the logical volume",
     ),
     ("an EROFS filesystem", 1024, b"\xe2\xe1\xf5\xe0", MOUNT),
     ("an F2FS filesystem", 1024, b"\x10\x20\xf5\xf2", MOUNT),

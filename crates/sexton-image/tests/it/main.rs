@@ -3,3 +3,5 @@
 mod formats;
 mod hostile;
 mod shelf;
+mod split;
+mod xfs;

@@ -15,6 +15,7 @@ use crate::command::{sexton, stderr, stdout};
 mod bake;
 mod deployments;
 mod examples;
+mod fleets;
 mod hostile;
 mod killed;
 mod needs;

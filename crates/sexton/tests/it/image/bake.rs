@@ -24,7 +24,7 @@ fn written(root: &Path, format: &str) -> String {
 }
 
 /// A step speaks of the machine it runs on; here that is the root.
-fn aimed(step: &str, root: &Path) -> String {
+pub(super) fn aimed(step: &str, root: &Path) -> String {
     let root = root.display();
     step.replace("systemctl ", &format!("systemctl --root={root} "))
         .replace("/etc/systemd", &format!("{root}/etc/systemd"))
