@@ -28,7 +28,7 @@ mod words;
 pub use case::Case;
 pub use policy::file::{PolicyFile, PolicyFileError};
 pub use policy::{Policy, PolicyError};
-pub use rule::{Findings, Rule, Threshold, manual};
+pub use rule::{Cause, Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};

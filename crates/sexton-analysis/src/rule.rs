@@ -3,6 +3,7 @@
 use sexton_model::diagnosis::{Forecast, NotJudged};
 use sexton_model::fact::Measure;
 use sexton_model::finding::Finding;
+use sexton_model::subject::SubjectKind;
 
 use crate::case::Case;
 
@@ -19,8 +20,8 @@ pub struct Rule {
     pub uses: &'static [&'static str],
     /// Whether "healthy" cannot be said without it.
     pub is_essential: bool,
-    /// Whether a finding of it can be what all began with.
-    pub is_cause: bool,
+    /// Whether a finding of it can be a root cause.
+    pub cause: Cause,
     /// What its judgement depends on, each with its reason.
     pub thresholds: &'static [&'static Threshold],
     /// The source file of the rule, whose head is its manual page.
@@ -29,7 +30,27 @@ pub struct Rule {
     pub judge: fn(&Case<'_>, &mut Findings),
 }
 
+/// Whether findings of a rule can be root causes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// They are symptoms.
+    Never,
+    /// If they name who: one about the node as a whole is a symptom.
+    WhenNamed,
+    /// Always: what is behind them lies outside the node's own work.
+    Always,
+}
+
 impl Rule {
+    /// Whether this finding of it can be a root cause.
+    pub(crate) fn explains(&self, finding: &Finding) -> bool {
+        match self.cause {
+            Cause::Never => false,
+            Cause::WhenNamed => finding.subject.kind != SubjectKind::Node,
+            Cause::Always => true,
+        }
+    }
+
     /// Judges, or says why it cannot.
     pub(crate) fn apply(&self, case: &Case<'_>, out: &mut Findings) {
         match self.needs.iter().find(|sensor| !case.heard(sensor)) {

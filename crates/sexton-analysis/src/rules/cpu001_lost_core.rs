@@ -23,7 +23,7 @@ use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{percent, time};
 use users::{User, users};
 
@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["cores"],
     uses: &["stacks"],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&PART, &STRETCH, &LONG_STRETCH],
     source: include_str!("cpu001_lost_core.rs"),
     judge,

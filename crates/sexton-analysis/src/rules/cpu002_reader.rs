@@ -19,7 +19,7 @@ use crate::evidence::kernel_walks;
 use crate::evidence::read_cost::{QUICK_TIMES, SLOW_SECONDS, SLOW_TIMES};
 use crate::evidence::readers::{Share, Sighting};
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{percent, time, times};
 use crate::words::unit_name::systemctl;
 
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["stacks", "napi"],
     is_essential: false,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&PART, &SLOW_TIMES, &SLOW_SECONDS, &QUICK_TIMES],
     source: include_str!("cpu002_reader.rs"),
     judge,

@@ -29,7 +29,7 @@ use crate::case::Case;
 use crate::evidence::cpu_load::{self, Consumer, LongWait, Use, Waiter, Waiters};
 use crate::evidence::owners;
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{percent, time};
 use crate::words::unit_name::systemctl;
 
@@ -41,7 +41,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["cores"],
     uses: &["pressure", "runq", "stacks"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &SLOWDOWN],
     source: include_str!("cpu003_saturated.rs"),
     judge,

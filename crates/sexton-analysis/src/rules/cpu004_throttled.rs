@@ -25,7 +25,7 @@ use crate::case::Case;
 use crate::evidence::cpu_load::Use;
 use crate::evidence::owners::{self, Place};
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, percent, time};
 use crate::words::unit_name::systemctl;
 
@@ -37,7 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["pressure"],
     uses: &["cores"],
     is_essential: false,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&PERIODS, &NOTABLE, &LEAST_SECONDS],
     source: include_str!("cpu004_throttled.rs"),
     judge,

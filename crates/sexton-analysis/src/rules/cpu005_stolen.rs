@@ -20,7 +20,7 @@ use sexton_model::subject::Subject;
 use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line, trust};
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{before, count, percent};
 
 const CODE: &str = "CPU005";
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["cores"],
     uses: &["klog"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::Always,
     thresholds: &[&STOLEN, &MUCH_STOLEN, &LEAST_SECONDS, &BEFORE],
     source: include_str!("cpu005_stolen.rs"),
     judge,

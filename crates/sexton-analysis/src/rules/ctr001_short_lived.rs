@@ -24,7 +24,7 @@ use crate::evidence::creations::{Creation, Creations};
 use crate::evidence::requesters::Requesters;
 use crate::evidence::short_runs::backs_off::{self, in_pod, lived_of, n_starts, of_pod, starter};
 use crate::evidence::short_runs::{LEAST_LIVES, SHORT_SECONDS, Short};
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::figures;
 use by_cgroup::by_cgroup;
 
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[
         &LEAST_LIVES,
         &backs_off::LEAST_ATTEMPTS,

@@ -23,7 +23,7 @@ use sexton_model::text::shell_word;
 use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{before, count, times};
 
 const CODE: &str = "HW001";
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["klog"],
     uses: &[],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::Always,
     thresholds: &[&BEFORE],
     source: include_str!("hw001_hardware.rs"),
     judge,

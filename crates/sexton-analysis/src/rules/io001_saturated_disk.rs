@@ -25,7 +25,7 @@ use sexton_model::text::shell_word;
 use crate::case::Case;
 use crate::evidence::disk_load::{self, Load, Parties, Party};
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{bytes, count, percent, time, time_ns};
 use crate::words::unit_name::{self, systemctl};
 
@@ -37,7 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["disks"],
     uses: &["pressure"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&BUSY, &LEAST, &LATENCY, &SOME, &OTHERS, &STALL],
     source: include_str!("io001_saturated_disk.rs"),
     judge,

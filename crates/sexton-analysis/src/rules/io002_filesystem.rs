@@ -25,7 +25,7 @@ use sexton_model::text::shell_word;
 use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::span::earlier;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{before, bytes, count};
 
 const CODE: &str = "IO002";
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["filesystems", "klog"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&FULL, &LEAST_BYTES, &LEAST_INODES, &BEFORE],
     source: include_str!("io002_filesystem.rs"),
     judge,

@@ -21,7 +21,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, plural, time};
 
 const CODE: &str = "JOB001";
@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["exits", "containers", "klog", "nics"],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&WITHIN],
     source: include_str!("job001_lost_work.rs"),
     judge,

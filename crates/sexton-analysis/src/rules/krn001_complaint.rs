@@ -17,7 +17,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::figures::{before, count, plural, times};
 
 const CODE: &str = "KRN001";
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["klog"],
     uses: &[],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[],
     source: include_str!("krn001_complaint.rs"),
     judge,

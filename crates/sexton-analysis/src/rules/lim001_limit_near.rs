@@ -19,7 +19,7 @@ use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 use crate::words::unit_name::{self, systemctl};
 
@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["limits"],
     uses: &["memcg"],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&NEAR, &FULL],
     source: include_str!("lim001_limit_near.rs"),
     judge,

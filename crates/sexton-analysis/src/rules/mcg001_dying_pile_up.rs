@@ -23,7 +23,7 @@ use crate::case::Case;
 use crate::evidence::growth::{self, Course, FLOOR, GROWING_FLOOR, LEAST_PER_HOUR, is_pile};
 use crate::evidence::origins::Origin;
 use crate::evidence::requesters::Requested;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 
 const CODE: &str = "MCG001";
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &["cgroups", "containers", "exits"],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&FLOOR, &GROWING_FLOOR, &LEAST_PER_HOUR, &SERIOUS_BYTES],
     source: include_str!("mcg001_dying_pile_up.rs"),
     judge,

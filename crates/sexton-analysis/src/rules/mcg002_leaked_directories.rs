@@ -21,7 +21,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::case::Case;
 use crate::evidence::creations::pattern_of;
 use crate::evidence::origins::Origin;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 
 const CODE: &str = "MCG002";
@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &["cgroups"],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&FLOOR, &MANY, &FAST],
     source: include_str!("mcg002_leaked_directories.rs"),
     judge,

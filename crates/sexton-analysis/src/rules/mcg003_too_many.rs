@@ -13,7 +13,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 
 const CODE: &str = "MCG003";
@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &[],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&MOST, &MOST_PER_LIVE],
     source: include_str!("mcg003_too_many.rs"),
     judge,

@@ -22,7 +22,7 @@ use sexton_model::text::shell_word;
 use crate::case::Case;
 use crate::evidence::oom_kills::{self, OomKill, Scope};
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{before, bytes, count, plural, times};
 use crate::words::unit_name;
 
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["klog", "exits", "containers"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&BEFORE],
     source: include_str!("mem001_oom_kills.rs"),
     judge,

@@ -22,7 +22,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::memory_load::{self, Place, Strain, Task};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{bytes, count, percent, time};
 use crate::words::unit_name::systemctl;
 
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memory"],
     uses: &["pressure", "processes", "disks"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&SOME, &OF_CGROUP, &IO, &REREAD, &LEAST, &GRAVE],
     source: include_str!("mem002_pressure.rs"),
     judge,

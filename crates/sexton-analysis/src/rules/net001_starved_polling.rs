@@ -25,7 +25,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::case::Case;
 use crate::evidence::kernel_walks;
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{time, time_ns, times};
 
 const CODE: &str = "NET001";
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["napi"],
     uses: &["nics"],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&WAIT, &LONG_WAIT],
     source: include_str!("net001_starved_polling.rs"),
     judge,

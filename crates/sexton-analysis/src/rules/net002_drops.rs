@@ -24,7 +24,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
 use crate::case::Case;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, plural, time};
 use crate::words::unit_name;
 
@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["network"],
     uses: &["nics"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&TIMES, &PACKETS, &CONNECTIONS, &FLAPS],
     source: include_str!("net002_drops.rs"),
     judge,

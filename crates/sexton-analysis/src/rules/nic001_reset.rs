@@ -17,7 +17,7 @@ use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::nic_troubles::{Growth, Trouble, queue_of, stuck_for};
 use crate::evidence::span::{self, earlier};
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::figures::{self, before, count};
 
 const CODE: &str = "NIC001";
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["klog", "nics"],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[],
     source: include_str!("nic001_reset.rs"),
     judge,

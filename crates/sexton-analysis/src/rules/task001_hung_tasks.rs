@@ -23,7 +23,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::kernel_wait;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, time_ns};
 use crate::words::unit_name;
 
@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["processes"],
     uses: &[],
     is_essential: true,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[&LEAST, &GRAVE, &MANY],
     source: include_str!("task001_hung_tasks.rs"),
     judge,

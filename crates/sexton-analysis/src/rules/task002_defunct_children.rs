@@ -19,7 +19,7 @@ use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 use crate::words::unit_name::{self, systemctl};
 
@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["processes"],
     uses: &[],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&LEAST, &SCARCE],
     source: include_str!("task002_defunct_children.rs"),
     judge,

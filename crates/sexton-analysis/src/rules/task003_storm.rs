@@ -26,7 +26,7 @@ use crate::case::Case;
 use crate::evidence::cpu_load::{self, Use};
 use crate::evidence::owners;
 use crate::evidence::span;
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, percent, time};
 use crate::words::unit_name::{journal, systemctl};
 
@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["exits"],
     uses: &["cores", "stacks"],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&RATE, &HIGH_RATE, &WORK, &SHARE, &LEAST_SECONDS],
     source: include_str!("task003_storm.rs"),
     judge,

@@ -21,7 +21,7 @@ use crate::case::Case;
 use crate::evidence::restart_loops::{
     LEAST_HISTORY, LEAST_PER_HOUR, LEAST_RESTARTS, Loop, watched,
 };
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::figures;
 use crate::words::unit_name::{self, journal};
 
@@ -33,7 +33,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["units"],
     uses: &[],
     is_essential: false,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[&LEAST_RESTARTS, &LEAST_HISTORY, &LEAST_PER_HOUR],
     source: include_str!("unit001_restart_loop.rs"),
     judge,

@@ -32,7 +32,7 @@ use crate::evidence::known;
 use crate::evidence::origins::Origin;
 use crate::evidence::requesters::{Requesters, is_start_of_unit};
 use crate::evidence::{restart_loops, short_runs};
-use crate::rule::{Findings, Rule, Threshold};
+use crate::rule::{Cause, Findings, Rule, Threshold};
 use suspect::Suspect;
 
 const CODE: &str = "UNIT002";
@@ -50,7 +50,7 @@ pub(super) static RULE: Rule = Rule {
         "units",
     ],
     is_essential: true,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[
         &LEAST_BIRTHS,
         &LEAST_SECONDS,

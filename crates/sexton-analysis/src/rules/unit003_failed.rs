@@ -14,7 +14,7 @@ use sexton_model::record::Event;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT003";
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["units"],
     uses: &[],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[],
     source: include_str!("unit003_failed.rs"),
     judge,

@@ -13,7 +13,7 @@ use sexton_model::text::shell_word;
 
 use crate::case::Case;
 use crate::evidence::unit_files::Weighed;
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 
 const CODE: &str = "UNIT004";
 
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,
-    is_cause: true,
+    cause: Cause::WhenNamed,
     thresholds: &[],
     source: include_str!("unit004_unwanted.rs"),
     judge,

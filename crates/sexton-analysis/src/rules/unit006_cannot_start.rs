@@ -11,7 +11,7 @@ use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, S
 
 use crate::case::Case;
 use crate::evidence::unit_files::Weighed;
-use crate::rule::{Findings, Rule};
+use crate::rule::{Cause, Findings, Rule};
 use crate::words::unit_name::systemctl;
 
 const CODE: &str = "UNIT006";
@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,
-    is_cause: false,
+    cause: Cause::Never,
     thresholds: &[],
     source: include_str!("unit006_cannot_start.rs"),
     judge,

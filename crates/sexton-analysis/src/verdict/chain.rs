@@ -133,6 +133,5 @@ impl Net<'_> {
 pub(crate) fn begins_with_a_cause(findings: &[Finding], chain: &[FindingId]) -> bool {
     let first = chain.first();
     let root = findings.iter().find(|finding| Some(&finding.id()) == first);
-    root.and_then(|root| rules::by_code(root.code))
-        .is_some_and(|rule| rule.is_cause)
+    root.is_some_and(|root| rules::by_code(root.code).is_some_and(|rule| rule.explains(root)))
 }

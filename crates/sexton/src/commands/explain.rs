@@ -3,8 +3,8 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result};
-use sexton_analysis::Rule;
 use sexton_analysis::rules::RULES;
+use sexton_analysis::{Cause, Rule};
 use sexton_report::explain::{RulePage, ThresholdLine, list, text};
 
 use super::image::img001_policy;
@@ -52,7 +52,7 @@ fn page(rule: &'static Rule) -> RulePage<'static> {
         uses: rule.uses,
         standing: None,
         is_essential: rule.is_essential,
-        is_cause: rule.is_cause,
+        is_cause: rule.cause != Cause::Never,
         thresholds: thresholds.collect(),
     }
 }

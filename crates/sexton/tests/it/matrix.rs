@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sexton_analysis::{Policy, Rule, judge, rules::RULES};
+use sexton_analysis::{Cause, Policy, Rule, judge, rules::RULES};
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::unit::{UNIT_SEEN, UnitSeen};
 use sexton_model::finding::{Confidence, FindingId, Severity};
@@ -116,7 +116,7 @@ fn accused(diagnosis: &Diagnosis) -> BTreeMap<FindingId, Confidence> {
             && first.severity > Severity::Note
             && RULES
                 .iter()
-                .any(|rule| rule.code == first.code && rule.is_cause)
+                .any(|rule| rule.code == first.code && rule.cause != Cause::Never)
         {
             accused.insert(first.id(), first.confidence);
         }
@@ -129,7 +129,11 @@ fn accused(diagnosis: &Diagnosis) -> BTreeMap<FindingId, Confidence> {
 /// systemd restarts is told by its loop without systemd's own word.
 fn suspects(diagnosis: &Diagnosis) -> BTreeMap<String, Confidence> {
     let mut all = BTreeMap::new();
-    let is_cause = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.is_cause);
+    let is_cause = |code: &str| {
+        RULES
+            .iter()
+            .any(|rule| rule.code == code && rule.cause != Cause::Never)
+    };
     for finding in diagnosis.findings.iter().filter(|one| is_cause(one.code)) {
         let sure = all
             .entry(party(&finding.subject))
