@@ -100,10 +100,9 @@ impl Signatures {
         for sign in offenders.chain(shapes).flatten().flatten() {
             sign.questions(&mut questions);
         }
-        let asked = |sign: &'_ &Sign| sign.question();
         let questions = questions.into_iter();
         questions
-            .filter_map(|sign| Some((asked(&sign)?, sign)))
+            .filter_map(|sign| Some((sign.question()?, sign)))
             .collect()
     }
 
