@@ -28,6 +28,7 @@ pub(crate) mod growth;
 pub(crate) mod kernel_log;
 pub(crate) mod kernel_wait;
 pub(crate) mod memory_load;
+pub(crate) mod makers;
 pub(crate) mod nameless;
 pub(crate) mod nic_troubles;
 pub(crate) mod oom_kills;

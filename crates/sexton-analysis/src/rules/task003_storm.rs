@@ -24,6 +24,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::cpu_load::{self, Use};
+use crate::evidence::makers;
 use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
@@ -114,17 +115,17 @@ struct Maker<'a> {
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let used = Use::of(case);
     let n_cores = used.n_cores.max(1) as f64;
-    let mut makers: BTreeMap<Subject, Maker<'_>> = BTreeMap::new();
+    let mut by_owner: BTreeMap<Subject, Maker<'_>> = BTreeMap::new();
     let mut orphans: BTreeMap<Moment, u64> = BTreeMap::new();
     for event in case.events(&PROCESS_MAKER) {
-        let owner = cpu_load::maker_owner(event.says);
-        if cpu_load::is_orphanage(event.subject, &owner) {
+        let owner = makers::maker_owner(event.says);
+        if makers::is_orphanage(event.subject, &owner) {
             *orphans.entry(event.at).or_default() += event.says.n;
         } else {
-            makers.entry(owner).or_default().events.push(event);
+            by_owner.entry(owner).or_default().events.push(event);
         }
     }
-    for (owner, mut maker) in makers {
+    for (owner, mut maker) in by_owner {
         let fast = case.limit(&RATE) * n_cores;
         maker.keep_fast(fast);
         let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
