@@ -10,7 +10,7 @@
 //! `cgroup.procs` is empty.
 //! Next: repair the program that creates them; `rmdir` removes empty ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::cgroup::CGROUP_BORN;
@@ -122,19 +122,28 @@ fn growing(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
     }
 }
 
-/// Who made most of them during the watch, and how many: the process, by name and number.
+/// Who made most of them during the watch, and how many: a process, or processes of one name, as
+/// a script starts them.
 fn creator(case: &Case<'_>, origin: &Origin<'_>) -> Option<(String, u64)> {
-    let mut by_creator: BTreeMap<String, u64> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, (BTreeSet<u32>, u64)> = BTreeMap::new();
+    let mut all = 0;
     for event in case.events(&CGROUP_BORN) {
-        let is_alike = pattern_of(&event.subject.name) == origin.pattern;
-        let (Some(comm), Some(pid)) = (&event.says.creator_comm, event.says.creator_pid) else {
+        if pattern_of(&event.subject.name) != origin.pattern {
             continue;
-        };
-        if is_alike {
-            *by_creator.entry(format!("{comm} (pid {pid})")).or_default() += 1;
+        }
+        all += 1;
+        if let (Some(comm), Some(pid)) = (&event.says.creator_comm, event.says.creator_pid) {
+            let (pids, n) = by_name.entry(comm).or_default();
+            pids.insert(pid);
+            *n += 1;
         }
     }
-    by_creator.into_iter().max_by_key(|(_, n)| *n)
+    let (comm, (pids, n)) = by_name.into_iter().max_by_key(|(_, (_, n))| *n)?;
+    let who = match pids.first() {
+        Some(pid) if pids.len() == 1 => format!("{comm} (pid {pid})"),
+        _ => format!("processes named {comm}"),
+    };
+    (n * 2 > all).then_some((who, n))
 }
 
 fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
