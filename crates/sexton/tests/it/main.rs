@@ -16,6 +16,7 @@ mod invented;
 mod matrix;
 mod npd;
 mod profile;
+mod profile_answers;
 mod readme;
 mod record;
 mod screen;
