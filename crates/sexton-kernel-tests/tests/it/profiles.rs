@@ -199,7 +199,7 @@ fn program_stacks(script: &str) -> BTreeMap<String, u64> {
     let mut stacks = BTreeMap::new();
     for sample in script.split("\n\n") {
         let frames = sample.lines().filter(|line| line.contains("/names)"));
-        let frames = frames.filter_map(|line| line.split_whitespace().next());
+        let frames = frames.filter_map(|line| line.split_whitespace().nth(1));
         let mut frames: Vec<&str> = frames.filter(|name| *name != "[unknown]").collect();
         frames.reverse();
         if !frames.is_empty() {
@@ -213,7 +213,7 @@ fn program_stacks(script: &str) -> BTreeMap<String, u64> {
 #[ignore = "needs root and perf: run cargo xtask test kernel"]
 fn copied_stacks_are_unwound_as_perf_unwinds_them() {
     let recorded = Recorded::new(&["--call-graph", "dwarf,8192", "-e", "cpu-clock:u"]);
-    let expected = program_stacks(&recorded.script(&["-F", "sym,dso"]));
+    let expected = program_stacks(&recorded.script(&["-F", "ip,sym,dso"]));
     assert!(expected["work;outer;middle;inner"] > 50, "{expected:?}");
     let args = ["--format", "folded", "--weight", "samples"];
     let (folded, said) = profile("export", &recorded.data(), &args);

@@ -19,6 +19,7 @@ mod matrix;
 mod npd;
 mod picture;
 mod profile;
+mod profile_answers;
 mod prometheus;
 mod readme;
 mod record;
