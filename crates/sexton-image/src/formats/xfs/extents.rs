@@ -9,7 +9,7 @@ use crate::tree::invalid;
 
 /// A file in more pieces is damaged or a trap.
 ///
-/// Chosen: 24 MiB of memory; xfs_fsr is run on files with a thousandth of it.
+/// Chosen: they take 32 MB of memory.
 const N_EXTENTS_MAX: u64 = 1_000_000;
 
 /// As high as a tree may be (`XFS_BTREE_MAXLEVELS`).
