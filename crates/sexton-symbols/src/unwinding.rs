@@ -3,7 +3,7 @@
 use crate::elf::{Headers, Section};
 use crate::source::{Source, part};
 
-/// A larger section is not read. That of a browser has some 20 MiB.
+/// A larger section is not read.
 const MAX_SECTION: usize = 64 << 20;
 
 /// A part of a file that is loaded to an address.

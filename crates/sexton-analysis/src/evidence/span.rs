@@ -67,13 +67,9 @@ pub(crate) fn longest_above(
 /// The growth of a counter in a second, by its samples within a span. `None` with fewer than two;
 /// a counter that began anew has not grown.
 pub(crate) fn growth(samples: &[(Moment, f64)], (from, to): (Moment, Moment)) -> Option<f64> {
-    let inside = samples.iter().filter(|(at, _)| *at >= from && *at <= to);
-    let (mut first, mut last): (Option<&(Moment, f64)>, Option<&(Moment, f64)>) = (None, None);
-    for sample in inside {
-        first = first.or(Some(sample));
-        last = Some(sample);
-    }
-    let (first, last) = (first?, last?);
+    let mut inside = samples.iter().filter(|(at, _)| *at >= from && *at <= to);
+    let first = inside.next()?;
+    let last = inside.next_back()?;
     let seconds = last.0.since(first.0).as_secs_f64();
     (seconds > 0.0).then(|| (last.1 - first.1).max(0.0) / seconds)
 }

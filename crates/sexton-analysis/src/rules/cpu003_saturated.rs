@@ -77,7 +77,7 @@ static WAITING: Threshold = Threshold {
           one of them loses a quarter of its time. Measured on two cores: idle daemons had 0.03 to \
           0.19 beside builds with -j4 and -j8 and beside two to eight busy loops; a service that \
           wants 30 % of a core had 0.18 and 0.19 beside these builds, and 0.29, 0.50 and 0.94 beside \
-          two, four and eight busy loops. PSI some was 0.85 to 0.97 in the builds and 0.55 to 1.0 \
+          two, four and eight busy loops. PSI some was 0.85 to 0.98 in the builds and 0.55 to 1.0 \
           with the loops, runnable tasks for each core 2.9 to 5.4 and 2.4 to 6.6: neither tells them \
           apart",
 };
@@ -109,7 +109,7 @@ static SLOWDOWN: Threshold = Threshold {
     default: 3.0,
     range: (1.1, 1000.0),
     unit: Measure::Count,
-    why: "where no one has most of the time: all together are so many times slower than each would \
+    why: "where no one has most of the time: all together are this many times slower than each would \
           be alone. Four units with one busy task each on two cores have 2, eight have 4",
 };
 

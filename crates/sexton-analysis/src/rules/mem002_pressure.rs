@@ -6,7 +6,7 @@
 //! it while most of what disks read had been in memory before. Everything in that cgroup, or
 //! on the node, becomes slow long before the OOM killer ends it.
 //! Not this: a database or a backup that fills its limit with page cache, which the kernel drops
-//! without anybody waiting; memory that is used and not short; OOM kills (MEM001).
+//! while no task waits; memory that is used and not short; OOM kills (MEM001).
 //! By hand: `cat /proc/pressure/memory /proc/pressure/io`, `vmstat 1` (si, so),
 //! `grep -E 'refault|pgpgin' /proc/vmstat` twice; `memory.events` of a cgroup, on cgroup v1
 //! `memory.failcnt`.

@@ -3,7 +3,7 @@
 //! Means: the node has no room for what arrives: the receive ring of a network device is full, the
 //! backlog of a core, the table of tracked connections, or the queue of a socket whose program
 //! does not accept connections as fast as they come. Clients see retries of 1 s and more, and
-//! time-outs. Or a link goes down and comes back again and again.
+//! time-outs. Or a link flaps.
 //! Not this: a few drops in one burst, after a start or a scan of ports; packets of protocols
 //! that the node does not speak; drops in other network namespaces, which are not seen.
 //! By hand: `nstat -az TcpExtListenOverflows TcpExtListenDrops`, `ss -ltn` (Recv-Q greater than

@@ -171,10 +171,10 @@ static __always_inline int woken(struct task_struct *task)
 		return 0;
 	}
 	/* Without a stamp it never left its queue, and waits since it left the core. Only that
-	 * there is a stamp counts: since "sched/fair: Implement delayed dequeue" (v6.12) a task
-	 * that sleeps stays in its queue for a while, and is stamped as if it waited when it is
-	 * moved to another core meanwhile. Then all of its sleep would be a wait. What wakes a
-	 * task has just brought the clock of its queue up to date. */
+	 * there is a stamp counts, not its time: on Linux 6.18 some stamps lay as far back as the
+	 * task had slept, and all of its sleep would be a wait. The likely reason is delayed
+	 * dequeue (v6.12), which keeps a task in its queue while it sleeps. What wakes a task has
+	 * just brought the clock of its queue up to date. */
 	if (stamped->sched_info.last_queued)
 		begin_wait(task->pid, stamped->se.cfs_rq->rq->clock);
 	return 0;

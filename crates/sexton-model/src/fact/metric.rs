@@ -162,7 +162,7 @@ pub const MAX_DEVICES: u32 = 2_048;
 /// Units, images and origins: those with the largest values are what one looks for.
 pub const MAX_NAMES: u32 = 50;
 
-/// A metric of devices and their queues, which are told when they change.
+/// A metric of devices and their queues, which are recorded when they change.
 pub(super) const fn by_device(metric: Metric) -> Metric {
     metric.by(DEVICES, MAX_DEVICES).holding(Holds::Always)
 }

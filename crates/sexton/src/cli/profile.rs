@@ -129,7 +129,7 @@ pub struct FilterArgs {
 pub enum WeightChoice {
     /// Each sample is one
     Samples,
-    /// Nanoseconds of a clock, or so many of another event
+    /// Nanoseconds of a clock, or the count of another event
     #[default]
     Time,
 }

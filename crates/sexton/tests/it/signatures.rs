@@ -100,7 +100,7 @@ fn record_units(to: &Path) {
         .link(&format!("{units}/default.target"), "multi-user.target")
         .link(
             "/etc/systemd/system/multi-user.target.wants/frobd.service",
-            &format!("{units}/frobd.service"),
+            format!("{units}/frobd.service"),
         );
     let root = FolderRoot::open(tree.path()).expect("opens");
     let host = Host::unbooted(Box::new(root));

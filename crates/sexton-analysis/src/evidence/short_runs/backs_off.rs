@@ -173,8 +173,8 @@ mod tests {
         let found = backs_off(37, 200, None);
         assert_eq!(
             found[0].title,
-            "the kubelet started app of pod default/crasher (crasher:1) 38 times; the last run \
-             took 2.0 s"
+            "the kubelet started container app of pod default/crasher (crasher:1) 38 times so far; \
+             the last run took 2.0 s"
         );
         assert_eq!(found[0].severity, Severity::Warning);
         let commands = found[0].remedies.iter();
