@@ -1,6 +1,6 @@
 //! Reads a bundle, whatever state it is in.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,8 @@ impl Bundle {
     /// unpacked to a temporary folder. Only what is no bundle is an error: what is torn or
     /// damaged in it is a gap among its records.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if !path.is_file() {
+        let found = fs::metadata(path).map_err(StoreError::io("open", path))?;
+        if !found.is_file() {
             return Self::open_folder(path);
         }
         if !pack::is_packed(path) {

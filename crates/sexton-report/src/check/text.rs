@@ -92,7 +92,9 @@ pub fn text(out: &mut dyn Write, checks: &[Check], paint: Paint) -> io::Result<(
             counted(check),
             figure(check.limit)
         )?;
-        if check.passed != Passed::Yes {
+        // What passes over its limit needs a reason, too.
+        let is_over = check.value.is_some_and(|value| value > check.limit);
+        if check.passed != Passed::Yes || is_over {
             paragraph(out, "         ", &check.why)?;
             if let Some(next) = check.next.as_ref().filter(|_| check.passed == Passed::No) {
                 writeln!(out, "         next: {}", paint.on(Look::Command, next))?;
