@@ -5,9 +5,9 @@
 //! suffers, not how busy the node is: neither the number of runnable tasks nor CPU pressure tells
 //! a hog from a build.
 //! Where no one has most of the time, it is a warning when all are several times slower than each
-//! would be alone.
+//! would be alone; where one has, when it keeps more tasks busy for good than there are cores.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
-//! waits (a note), however long its queue; niced work, which gives its core to any other task at once; a cgroup that its
+//! waits (a note), however long its queue of jobs that come and go; niced work, which gives its core to any other task at once; a cgroup that its
 //! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
 //! kernel (CPU001).
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
@@ -15,13 +15,15 @@
 //! Next: lower the weight or the priority of what has the time, give it a quota, move it
 //! elsewhere, or add cores.
 
+mod remedies;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
-use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -31,7 +33,6 @@ use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{percent, time};
-use crate::words::unit_name::systemctl;
 
 const CODE: &str = "CPU003";
 
@@ -42,7 +43,15 @@ pub(super) static RULE: Rule = Rule {
     uses: &["pressure", "runq", "stacks"],
     is_essential: true,
     cause: Cause::WhenNamed,
-    thresholds: &[&PART, &STRETCH, &WAITING, &MUCH_WAITING, &WAIT, &SLOWDOWN],
+    thresholds: &[
+        &PART,
+        &STRETCH,
+        &WAITING,
+        &MUCH_WAITING,
+        &WAIT,
+        &ENDLESS,
+        &SLOWDOWN,
+    ],
     source: include_str!("cpu003_saturated.rs"),
     judge,
 };
@@ -102,6 +111,20 @@ static WAIT: Threshold = Threshold {
           that takes over 600 tasks in front of it. Half of the 5 s after which network drivers \
           reset their device",
 };
+
+static ENDLESS: Threshold = Threshold {
+    rule: CODE,
+    name: "endless",
+    default: 2.0,
+    range: (1.0, 1000.0),
+    unit: Measure::Count,
+    why: "with this many tasks of one owner for each core that never sleep, each has at most half of \
+          a core for good: a queue that does not get shorter by working it off. Jobs of a build \
+          come and go; a program with one busy thread for each core has 1",
+};
+
+/// A task that runs or waits for this part of the time never sleeps.
+const NEVER_SLEEPS: f64 = 0.95;
 
 static SLOWDOWN: Threshold = Threshold {
     rule: CODE,
@@ -219,6 +242,25 @@ impl Seen<'_> {
         1.0 + lost.sum::<f64>() / n_cores
     }
 
+    /// Tasks of who has the time that never sleep.
+    fn n_endless(&self) -> usize {
+        let least = NEVER_SLEEPS * self.waiters.seconds;
+        let is_endless = |waiter: &&Waiter| waiter.ran + waiter.waited >= least;
+        let own = self.waiters.all.iter().filter(|one| !self.is_other(one));
+        match self.main() {
+            Some(_) if self.knows_waits() => own.filter(is_endless).count(),
+            _ => 0,
+        }
+    }
+
+    fn others_wait(&self, case: &Case<'_>) -> bool {
+        self.waiters.mean(|waiter| self.is_other(waiter)) >= case.limit(&WAITING)
+    }
+
+    fn is_overcommitted(&self, case: &Case<'_>) -> bool {
+        self.n_endless() as f64 >= case.limit(&ENDLESS) * self.used.n_cores.max(1) as f64
+    }
+
     fn waits_of_others(&self) -> impl Iterator<Item = &LongWait> {
         let waits = self.waits.iter();
         waits.filter(|wait| self.is_apart(wait.owner.as_ref(), &wait.comm))
@@ -236,13 +278,13 @@ impl Seen<'_> {
         let longest = self.waits_of_others().map(|wait| wait.waited).max();
         let limit = Duration::from_secs_f64(case.limit(&WAIT));
         let is_starved = longest.is_some_and(|longest| longest >= limit);
-        let suffers = waiting >= case.limit(&WAITING) || self.longest_wait() >= limit;
+        let suffers = self.others_wait(case) || self.longest_wait() >= limit;
         match self.main() {
             // Whose work it is was not recorded: all of it may be one's own.
             None if self.consumers.is_empty() => Severity::Note,
             None if suffers || self.slowdown() >= case.limit(&SLOWDOWN) => Severity::Warning,
             Some(_) if is_starved || waiting >= case.limit(&MUCH_WAITING) => Severity::Serious,
-            Some(_) if suffers => Severity::Warning,
+            Some(_) if suffers || self.is_overcommitted(case) => Severity::Warning,
             _ => Severity::Note,
         }
     }
@@ -273,18 +315,18 @@ impl Seen<'_> {
                 true => Confidence::CERTAIN,
                 false => Confidence::POSSIBLE,
             },
-            title: self.title(severity),
+            title: self.title(case, severity),
             figure: format!("{} of all cores", percent(self.used.mean(self.full))),
             since: self.full.first().map(|(from, _)| *from),
             evidence: self.evidence(case),
-            remedies: remedies(&subject),
+            remedies: remedies::of(&subject),
             episodes: span::longest(self.full.iter().map(episode).collect()),
             subject,
             touched,
         }
     }
 
-    fn title(&self, severity: Severity) -> String {
+    fn title(&self, case: &Case<'_>, severity: Severity) -> String {
         let n = self.used.n_cores;
         let who = match self.main() {
             Some(main) => {
@@ -307,6 +349,10 @@ impl Seen<'_> {
                     wait.comm,
                     time(wait.waited)
                 )
+            }
+            _ if !self.others_wait(case) && self.is_overcommitted(case) => {
+                let n_endless = self.n_endless();
+                format!("{who}; {n_endless} of its tasks never sleep and share them")
             }
             (_, _, Some(waiter)) => format!(
                 "{who}; {} waited for a core {} of the time",
@@ -383,11 +429,16 @@ impl Seen<'_> {
                 false => Evidence::against("pressure: schedstat", text),
             };
             all.push(evidence.value(others));
-            let text = format!("{own:.2} tasks of its own waited, which is how it shares");
-            all.extend(
-                self.main()
-                    .map(|_| Evidence::against("pressure: schedstat", text)),
-            );
+            let endless = match self.n_endless() {
+                0 => String::new(),
+                n => format!("; {n} of them never sleep"),
+            };
+            let text = format!("{own:.2} tasks of its own waited{endless}");
+            let evidence = match self.is_overcommitted(case) {
+                true => Evidence::speaks_for("pressure: schedstat", text),
+                false => Evidence::against("pressure: schedstat", text),
+            };
+            all.extend(self.main().map(|_| evidence));
             if self.main().is_none() {
                 let slowdown = self.slowdown();
                 let text = format!("each was {slowdown:.1} times slower than it would be alone");
@@ -435,44 +486,6 @@ impl Seen<'_> {
 fn is_name_of(main: &Consumer, owner: &Subject, comm: &str) -> bool {
     let is_vague = owner.kind == SubjectKind::Task || main.owner.kind == SubjectKind::Task;
     is_vague && main.has_name(comm)
-}
-
-fn remedies(subject: &Subject) -> Vec<Remedy> {
-    let mut remedies = Vec::new();
-    if subject.kind == SubjectKind::Unit {
-        let unit = &subject.name;
-        let set = systemctl("set-property --runtime", unit);
-        remedies.push(Remedy::command(
-            RemedyKind::Stop,
-            format!("give other units more of the CPU than {unit} until the next boot"),
-            format!("{set} CPUWeight=20"),
-        ));
-        remedies.push(Remedy::command(
-            RemedyKind::Look,
-            format!("see what {unit} is doing"),
-            systemctl("status", unit),
-        ));
-    }
-    remedies.push(Remedy::advice(
-        RemedyKind::Prevent,
-        match subject.kind {
-            SubjectKind::Container => {
-                "give the container fewer CPU shares or a CPU limit".to_owned()
-            }
-            SubjectKind::Unit => format!("set CPUWeight= or CPUQuota= of {}", subject.name),
-            SubjectKind::Node => "move work to another node, or add cores".to_owned(),
-            _ => format!(
-                "run {} with nice, or with a CPU quota",
-                owners::words(subject)
-            ),
-        },
-    ));
-    remedies.push(Remedy::command(
-        RemedyKind::Look,
-        "see who uses the CPU now",
-        "ps -eo pid,ni,pcpu,comm,cgroup --sort=-pcpu | head -n 20",
-    ));
-    remedies
 }
 
 #[cfg(test)]

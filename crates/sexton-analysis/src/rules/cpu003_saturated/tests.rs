@@ -106,6 +106,25 @@ fn a_long_queue_of_one_owner_is_its_own_matter() {
     assert_eq!(severity(&story), Some(Severity::Note));
 }
 
+/// Four busy loops on two cores, for as long as one looks.
+#[test]
+fn more_busy_loops_than_cores_are_a_trouble_though_only_they_wait() {
+    let loops = |pids: &[&str]| {
+        let story = having(cores(0.94), "hog.service", "hog", "1.95");
+        let pids = pids.iter();
+        pids.fold(story, |story, pid| {
+            waiting(story, pid, "hog.service", "hog", 4_900, "0")
+        })
+    };
+    assert_eq!(severity(&loops(&["1", "2", "3"])), Some(Severity::Note));
+    let found = loops(&["1", "2", "3", "4"]).found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Warning, "{}", words(&found[0]));
+    assert_eq!(
+        found[0].title,
+        "hog.service has 98 % of all 2 cores; 4 of its tasks never sleep and share them"
+    );
+}
+
 /// So many units with a task each, which have this much of a core and wait the rest.
 fn crowd(units: &[&str], had: &str, waited_ms: u64) -> Story {
     let numbered = units.iter().zip(["1", "2", "3", "4", "5", "6", "7", "8"]);

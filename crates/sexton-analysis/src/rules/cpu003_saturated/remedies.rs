@@ -1,0 +1,46 @@
+//! What to type about a saturated CPU.
+
+use sexton_model::finding::{Remedy, RemedyKind};
+use sexton_model::subject::{Subject, SubjectKind};
+
+use crate::evidence::owners;
+use crate::words::unit_name::systemctl;
+
+/// What gives others their share, by who has the time.
+pub(super) fn of(subject: &Subject) -> Vec<Remedy> {
+    let mut remedies = Vec::new();
+    if subject.kind == SubjectKind::Unit {
+        let unit = &subject.name;
+        let set = systemctl("set-property --runtime", unit);
+        remedies.push(Remedy::command(
+            RemedyKind::Stop,
+            format!("give other units more of the CPU than {unit} until the next boot"),
+            format!("{set} CPUWeight=20"),
+        ));
+        remedies.push(Remedy::command(
+            RemedyKind::Look,
+            format!("see what {unit} is doing"),
+            systemctl("status", unit),
+        ));
+    }
+    remedies.push(Remedy::advice(
+        RemedyKind::Prevent,
+        match subject.kind {
+            SubjectKind::Container => {
+                "give the container fewer CPU shares or a CPU limit".to_owned()
+            }
+            SubjectKind::Unit => format!("set CPUWeight= or CPUQuota= of {}", subject.name),
+            SubjectKind::Node => "move work to another node, or add cores".to_owned(),
+            _ => format!(
+                "run {} with nice, or with a CPU quota",
+                owners::words(subject)
+            ),
+        },
+    ));
+    remedies.push(Remedy::command(
+        RemedyKind::Look,
+        "see who uses the CPU now",
+        "ps -eo pid,ni,pcpu,comm,cgroup --sort=-pcpu | head -n 20",
+    ));
+    remedies
+}
