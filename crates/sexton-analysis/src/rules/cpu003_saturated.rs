@@ -331,11 +331,7 @@ impl Seen<'_> {
         let who = match self.main() {
             Some(main) => {
                 let part = main.cores / n.max(1) as f64;
-                format!(
-                    "{} has {} of all {n} cores",
-                    owners::words(&main.owner),
-                    percent(part)
-                )
+                format!("{} has {} of all {n} cores", words(main), percent(part))
             }
             None => format!("all {n} cores are in use by many at once"),
         };
@@ -478,6 +474,15 @@ impl Seen<'_> {
             Evidence::speaks_for("runq", text).value(wait.waited.as_secs_f64())
         }));
         all
+    }
+}
+
+/// Who it is. The path of a cgroup alone says little: its main program comes first.
+fn words(main: &Consumer) -> String {
+    let owner = owners::words(&main.owner);
+    match (main.owner.kind, main.comms.first()) {
+        (SubjectKind::Cgroup, Some(comm)) => format!("{comm} in {owner}"),
+        _ => owner,
     }
 }
 
