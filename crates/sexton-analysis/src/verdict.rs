@@ -154,7 +154,10 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
     let told = match worst {
         Some(worst) => {
             let main_clause = worst.title.split(", ").next().unwrap_or(&worst.title);
-            let in_short = format!("{}: {}", worst.subject, worst.figure);
+            let in_short = match worst.subject == root.subject {
+                true => worst.figure.clone(),
+                false => format!("{}: {}", worst.subject, worst.figure),
+            };
             let ways = [&*worst.title, main_clause, &in_short];
             let ways = ways.map(|way| format!("{}; {way}", root.title));
             let fits = ways.into_iter().find(|way| n_words(way) <= MOST_WORDS);
