@@ -10,7 +10,7 @@ mod cores;
 mod drill;
 mod exits;
 mod fix;
-mod fix_units;
+mod fix_services;
 mod hostile;
 mod klog;
 mod limits;
