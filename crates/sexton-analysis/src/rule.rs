@@ -37,6 +37,8 @@ pub enum Cause {
     Never,
     /// If they name who: one about the node as a whole is a symptom.
     WhenNamed,
+    /// If they name a program: a device is where the trouble shows, not who makes it.
+    WhenProgram,
     /// Always: what is behind them lies outside the node's own work.
     Always,
 }
@@ -47,6 +49,14 @@ impl Rule {
         match self.cause {
             Cause::Never => false,
             Cause::WhenNamed => finding.subject.kind != SubjectKind::Node,
+            Cause::WhenProgram => matches!(
+                finding.subject.kind,
+                SubjectKind::Process
+                    | SubjectKind::Task
+                    | SubjectKind::Unit
+                    | SubjectKind::Container
+                    | SubjectKind::Cgroup
+            ),
             Cause::Always => true,
         }
     }

@@ -36,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["network"],
     uses: &["nics"],
     is_essential: true,
-    cause: Cause::WhenNamed,
+    cause: Cause::WhenProgram,
     thresholds: &[&TIMES, &PACKETS, &CONNECTIONS, &FLAPS],
     source: include_str!("net002_drops.rs"),
     judge,
