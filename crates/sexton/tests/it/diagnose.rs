@@ -155,7 +155,7 @@ fn wrong_use_is_named() {
     for (args, named) in [
         (&["diagnose", "--policy", &policy][..], "policy.toml:3: "),
         (&["diagnose", "--policy", &nowhere][..], "cannot read"),
-        (&["diagnose", "--from", &nowhere][..], "not a bundle"),
+        (&["diagnose", "--from", &nowhere][..], "cannot open"),
         (&["diagnose", "-o", &full][..], "is not empty"),
         (
             &["diagnose", "--from", "a", "-o", "b"][..],
