@@ -148,7 +148,7 @@ fn sha256(path: &Path) -> Result<String> {
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// The same for every machine, whoever packs it: sorted, owned by root, of one time.
+/// The same on every machine that packs it: sorted, owned by root, of one time.
 fn tar(release: &Release, folder: &Path, archive: &Path) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args([

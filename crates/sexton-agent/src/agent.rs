@@ -93,7 +93,7 @@ impl Agent {
         &self.boot.records
     }
 
-    /// Shows somebody what the sensors say from now on.
+    /// Hands every record from now on to this function, before it is judged.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
     }

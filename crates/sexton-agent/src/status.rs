@@ -111,7 +111,7 @@ pub struct ForecastStatus {
     pub what: String,
     /// Which limit it passes.
     pub limit: String,
-    /// In so many days.
+    /// In this number of days.
     pub in_days: f64,
 }
 

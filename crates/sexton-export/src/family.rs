@@ -243,7 +243,7 @@ impl Family {
         self.metric.name
     }
 
-    /// Writes it, with at most so many series; says how many were folded.
+    /// Writes it, within a bound of series; returns how many were folded.
     pub(crate) fn write(&mut self, most: usize, out: &mut Exposition) -> usize {
         let name = self.metric.name;
         if self.plain.is_none() && self.series.is_empty() {
@@ -296,7 +296,7 @@ impl Family {
                 true => Place::Shown,
                 false => Place::Folded,
             };
-            // `other` of a counter goes on from where it was, whoever comes and goes.
+            // `other` of a counter goes on from where it was, whichever series come and go.
             match (told.place, place) {
                 (Place::Folded, Place::Shown) => self.base += told.value,
                 (Place::Shown, Place::Folded) => self.base -= told.value,

@@ -83,7 +83,7 @@ pub struct Forecast {
     pub what: String,
     /// Which limit it passes.
     pub limit: String,
-    /// In so many seconds.
+    /// In this number of seconds.
     pub seconds: f64,
 }
 

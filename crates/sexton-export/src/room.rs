@@ -1,4 +1,4 @@
-//! How many series each metric may have when all together may not have more than so many.
+//! How many series each metric may have when all of them share one bound.
 
 /// The most series of one metric, so that all together fit into the room: metrics with few keep
 /// them all, and those with many share what is left.

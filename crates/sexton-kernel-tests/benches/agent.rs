@@ -29,7 +29,7 @@ const WARM_UP: Duration = Duration::from_secs(45);
 /// As most Prometheus servers ask.
 const SCRAPE_EVERY: Duration = Duration::from_secs(15);
 
-/// Ports that nobody is known to use.
+/// Ports that no service is known to use.
 const AGENT: &str = "127.0.0.1:39101";
 const NODE_EXPORTER: &str = "127.0.0.1:39100";
 

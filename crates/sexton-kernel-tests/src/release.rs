@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Names the folder that it made.
 pub const DIST: &str = "SEXTON_DIST";
 
-/// The one file of it whose name ends so; `None` when nobody says where the folder is.
+/// The one file of it whose name ends so; `None` when the environment does not name the folder.
 pub fn part(ending: &str) -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os(DIST)?);
     let entries = std::fs::read_dir(folder).ok()?;

@@ -9,7 +9,7 @@ use crate::flame::Count;
 pub enum Weight {
     /// Each sample is one.
     Samples,
-    /// What each sample stands for: nanoseconds of a clock, so many of another event.
+    /// What each sample stands for: nanoseconds of a clock, or the count of another event.
     #[default]
     Time,
 }

@@ -63,7 +63,7 @@ const SCAN_EVERY: Duration = Duration::from_secs(60);
 /// finding (TASK002).
 const MORE_TASKS: u64 = 100;
 
-/// A scan is followed by a rest of at least so many times its CPU time: 0.5 % of a core.
+/// After a scan the sensor rests at least this many times its CPU time: 0.5 % of a core.
 const REST: u32 = 200;
 
 fn examine(host: &Host) -> Vec<Sight> {

@@ -145,7 +145,7 @@ fn parts(context: &UnitContext) -> Vec<UnitContext> {
     parts
 }
 
-/// Folders, cut and put together so that each part has at most so many names. An empty one is
+/// Folders, cut and put together so that each part stays within the bound of names. An empty one is
 /// told, too.
 fn packed(folders: &[Folder]) -> Vec<Vec<Folder>> {
     let mut parts: Vec<Vec<Folder>> = Vec::new();

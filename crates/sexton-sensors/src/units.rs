@@ -92,7 +92,7 @@ impl Places {
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     is_booted(host)?;
     let mut places = Places::default();
-    // In a sandbox users' folders may be hidden, which must not look as if nobody were there.
+    // In a sandbox users' folders may be hidden, which must not look as if there were no users.
     if let Ok(whose) = node_mounts::whose(host) {
         places.users = node_mounts::reached_at(&whose, &places.users);
     }

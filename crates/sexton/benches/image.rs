@@ -17,7 +17,7 @@ const RATIO_MAX: f64 = 0.5;
 const IMAGE_SECONDS_MAX: f64 = 2.0;
 const IMAGE_KIB_MAX: u64 = 64 << 10;
 
-/// A hostile root: so many units, each of which cannot start.
+/// A hostile root: a number of units, each of which cannot start.
 const N_BROKEN: usize = 200_000;
 const BROKEN_SECONDS_MAX: f64 = 10.0;
 const BROKEN_KIB_MAX: u64 = 128 << 10;

@@ -240,7 +240,7 @@ fn runners(case: &Case<'_>, within: &[(Moment, Moment)]) -> Vec<Consumer> {
     ranked(sums.into_values(), waiters.seconds)
 }
 
-/// Means over so many seconds, those that had most first.
+/// Means over a number of seconds, those that had most first.
 fn ranked(
     sums: impl Iterator<Item = (Consumer, BTreeMap<String, f64>)>,
     seconds: f64,

@@ -107,7 +107,7 @@ fn watched_seconds(origin: &Origin<'_>) -> f64 {
     origin.at.since(first).as_secs_f64()
 }
 
-/// A pile that grew by so many before, and by none for the time that five of them take, has
+/// A pile that grew before, and by none for the time that five of them take, has
 /// stopped.
 const MISSED: f64 = 5.0;
 

@@ -163,7 +163,7 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
     }
 }
 
-/// Title and figure of what the kernel reported so many times.
+/// Title and figure of what the kernel reported, with how often.
 fn reported(
     words: &str,
     place: &Subject,

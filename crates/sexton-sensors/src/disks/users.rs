@@ -16,7 +16,7 @@ use crate::tasks::{self, Belongs, Stat};
 /// Looks at all processes are at least so far apart.
 const LEAST_BETWEEN: Duration = Duration::from_secs(2);
 
-/// A look is followed by a rest of at least so many times its CPU time: 0.5 % of a core.
+/// After a look the sensor rests at least this many times its CPU time: 0.5 % of a core.
 const REST: u32 = 200;
 
 /// CPU time of one look, and the time on the clock that it may take on a busy node.

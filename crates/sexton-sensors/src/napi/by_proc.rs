@@ -44,7 +44,7 @@ pub(super) struct ByProc {
     n_polls: u64,
     /// Why there is no BPF program, until it is said.
     instead: Option<Gap>,
-    /// Why nobody is named, until it is said.
+    /// Why no holder is named, until it is said.
     unnamed: Option<Gap>,
 }
 

@@ -17,7 +17,7 @@ use crate::tasks::{self, Belongs};
 /// CPU time that the search for owners may take.
 const MAX_CPU: Duration = Duration::from_millis(50);
 
-/// A search is followed by a rest of at least so many times its CPU time: 0.5 % of a core.
+/// After a search the sensor rests at least this many times its CPU time: 0.5 % of a core.
 const REST: u32 = 200;
 
 /// Sockets that are told at once: those with the fullest queues.
@@ -56,7 +56,7 @@ impl Owners {
         }
     }
 
-    /// Looks through the open files of processes for those sockets that nobody is known for.
+    /// Looks through the open files of processes for those sockets whose process is not known.
     fn search(&mut self, host: &Host, out: &Sink, sockets: &[Listening]) {
         let is_missing = |known: &BTreeMap<u32, u32>| {
             sockets

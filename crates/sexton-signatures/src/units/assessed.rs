@@ -27,9 +27,9 @@ pub struct Offender {
     pub risk: Risk,
     /// What to do.
     pub action: Action,
-    /// Whether it is only suspected, because nobody knows what the machine is for.
+    /// Whether it is only suspected, because the purpose of the machine is not known.
     pub is_unsure: bool,
-    /// What it asks for and nobody looked at: it is only suspected, too.
+    /// What it asks for and was not looked at: it is only suspected, too.
     pub unknown: Option<String>,
     /// What is to be masked with it, of what is there.
     pub triggers: Vec<String>,

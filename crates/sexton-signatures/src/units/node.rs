@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// What nobody looked at is not "no".
+    /// What was not looked at is not "no".
     #[test]
     fn an_answer_comes_from_what_was_asked_or_listed() {
         let context = UnitContext {

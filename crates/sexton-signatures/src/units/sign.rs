@@ -14,7 +14,7 @@ pub trait Observed {
     fn has_package(&self, pattern: &str) -> bool;
     /// Whether a boot mounts something whose type and options fit.
     fn mounts(&self, fits: &dyn Fn(&str, &str) -> bool) -> bool;
-    /// What files say to one of the [open questions](Sign::question); `None` if nobody looked.
+    /// What files say to one of the [open questions](Sign::question); `None` if it was not looked at.
     fn answer(&self, question: &Sign) -> Option<bool>;
     /// Whether this is the shape, or one that the shape builds on.
     fn is_shape(&self, name: &str) -> bool;
@@ -98,7 +98,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Whether it is so; `None` if nobody looked.
+    /// Whether it is so; `None` if it was not looked at.
     pub fn holds(&self, observed: &dyn Observed) -> Option<bool> {
         Some(match self {
             Self::Enabled(pattern) => observed.is_enabled(pattern),

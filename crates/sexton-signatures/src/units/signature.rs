@@ -106,7 +106,7 @@ pub struct Match {
     pub evidence: Vec<String>,
     /// What forbids it.
     pub veto: Option<String>,
-    /// What it asks for and nobody looked at.
+    /// What it asks for and was not looked at.
     pub unknown: Option<String>,
 }
 

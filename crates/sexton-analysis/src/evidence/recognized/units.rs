@@ -23,7 +23,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// `None` where nothing is to be matched: nobody looked, or an older sexton did, which
+    /// `None` where nothing is to be matched: no sensor looked, or an older sexton did, which
     /// recorded what its own signatures said.
     pub(super) fn of(seen: &dyn Timeline, signatures: &Signatures) -> Option<Self> {
         let shapes = seen.of(&UNIT_SHAPE.fact);

@@ -423,7 +423,7 @@ fn oom_kills_count_for_ten_minutes() {
     node.check("oom_kills", Passed::No, Some(1.0));
 }
 
-/// Whoever may not look does not pass.
+/// A check that may not look does not pass.
 #[test]
 fn vital_signs_that_are_not_seen_are_unknown() {
     for (sensor, check) in [("limits", "limit_used"), ("filesystems", "bad_filesystems")] {

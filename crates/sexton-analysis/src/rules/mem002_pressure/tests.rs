@@ -173,7 +173,7 @@ fn the_one_whose_tasks_wait_is_named_and_not_the_one_that_only_drops_cache() {
         "{}",
         found[0].title
     );
-    // On v1 nobody tells who waits: two that are at their limit alike are both only evidence.
+    // On v1 the kernel does not say who waits: two that are at their limit alike are both only evidence.
     let v1 = [
         ("/a.slice/a.service", Some(64.0), 500, None),
         ("/b.slice/b.service", Some(64.0), 500, None),

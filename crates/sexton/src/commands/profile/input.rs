@@ -200,7 +200,7 @@ pub fn read(files: &[PathBuf], symbols: &SymbolArgs, sink: &mut dyn Sink) -> Res
     Ok(answer)
 }
 
-/// Says which of several events is shown, if nobody chose one.
+/// Says which of several events is shown, unless the user chose one.
 pub fn tell_event(sink: &dyn Sink, tables: &StackTables) {
     if let Some((first, others)) = sink.default_event()
         && !others.is_empty()

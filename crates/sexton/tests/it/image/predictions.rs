@@ -1,4 +1,4 @@
-//! What a boot will refuse, and what nobody can tell because it could not be seen.
+//! What a boot will refuse, and what cannot be told because it could not be seen.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
