@@ -11,7 +11,7 @@ mod table;
 use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
@@ -343,6 +343,9 @@ fn kernel_tests() -> [Vec<&'static str>; 2] {
     ]
 }
 
+/// A test that takes longer, run by itself, is shown with its time.
+const SLOW: Duration = Duration::from_secs(5);
+
 /// Runs a `cargo test`, shows its output as it comes, and counts what it says.
 fn cargo_test(runs: Runs, args: &[&str], folders: &[(&str, PathBuf)]) -> libtest::Outcome {
     let run = |args: &[&str]| try_cargo_test(args, folders);
@@ -373,11 +376,18 @@ fn try_cargo_test(args: &[&str], folders: &[(&str, PathBuf)]) -> Result<libtest:
         .take()
         .context("cargo has no standard output")?;
     let mut parser = libtest::Parser::default();
+    let is_one_by_one = args.contains(&"--test-threads=1");
+    let mut since = Instant::now();
     for line in BufReader::new(stdout).split(b'\n') {
         let line = line.context("cannot read what cargo test prints")?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
         parser.line(&line);
+        let took = since.elapsed();
+        since = Instant::now();
+        if is_one_by_one && line.starts_with("test ") && took >= SLOW {
+            println!("     took {:.0} s", took.as_secs_f64());
+        }
     }
     let status = child.wait().context("cannot wait for cargo")?;
     let outcome = parser.finish();
