@@ -6,6 +6,7 @@ use sexton_model::finding::Finding;
 use sexton_model::subject::SubjectKind;
 
 use crate::case::Case;
+use crate::rules;
 
 /// Looks for one trouble.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Rule {
     pub code: &'static str,
     /// The trouble, in a few words.
     pub title: &'static str,
+    /// What nobody sees while it cannot judge, in a few words: a blind spot.
+    pub sees: &'static str,
     /// The sensors without which it cannot judge: all of them must have been at work.
     pub needs: &'static [&'static str],
     /// Sensors that make it see more.
@@ -134,6 +137,7 @@ impl Findings {
     pub fn not_judged(&mut self, code: &'static str, because: impl Into<String>) {
         self.not_judged.push(NotJudged {
             code,
+            what: rules::by_code(code).map_or(code, |rule| rule.sees),
             because: because.into(),
         });
     }

@@ -61,10 +61,10 @@ impl Unseen {
         let vital = rules.filter(|rule| rule.is_essential);
         let (newer, blind): (Vec<&Rule>, Vec<&Rule>) =
             vital.partition(|rule| rule.is_newer_than(case));
-        let codes = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.code).collect();
+        let words = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.sees).collect();
         Self {
-            blind: codes(blind),
-            newer: codes(newer),
+            blind: words(blind),
+            newer: words(newer),
         }
     }
 }
@@ -137,7 +137,7 @@ fn headline(
             format!("no problem found by the rules that were assessed{newer}")
         }
         State::Blind => format!(
-            "no finding, but too little data for a verdict: {} not assessed",
+            "no finding, but too little data for a verdict: {} unseen",
             named(&unseen.blind)
         ),
     }
@@ -171,11 +171,14 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
     shortened(whole.unwrap_or(told))
 }
 
-/// A few rules by their codes, more by their number.
-fn named(codes: &[&str]) -> String {
-    match codes.len() {
-        0..=4 => codes.join(", "),
-        n => figures::plural(n as u64, "essential rule"),
+/// A few blind spots by their names, of more the first and their number.
+fn named(unseen: &[&str]) -> String {
+    match unseen {
+        [] | [_] | [_, _] | [_, _, _] => unseen.join(", "),
+        [first, second, rest @ ..] => format!(
+            "{first}, {second} and {}",
+            figures::plural(rest.len() as u64, "more vital sign")
+        ),
     }
 }
 

@@ -94,6 +94,8 @@ impl Outcome {
 pub struct NotJudged {
     /// Its code.
     pub code: &'static str,
+    /// What is not seen for that reason: `hung tasks`.
+    pub what: &'static str,
     /// Why it could not.
     pub because: String,
 }
@@ -167,6 +169,12 @@ impl Diagnosis {
             State::CauseFound => self.chains.first()?.first(),
             _ => None,
         }
+    }
+
+    /// Whether a finding was over before the watch began: worth knowing, but not what is wrong now.
+    pub fn is_history(&self, finding: &Finding) -> bool {
+        let began = self.window.as_ref().map(|window| *window.start());
+        began.is_some_and(|began| finding.was_over(began))
     }
 
     /// What causes a finding, as far as is known.

@@ -2,6 +2,7 @@
 //! missing to know.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::moment::Moment;
 use crate::subject::{Subject, SubjectKind};
@@ -216,6 +217,9 @@ pub struct Episode {
     pub touched: Vec<Subject>,
 }
 
+/// What ended this long before a watch began was over.
+const OVER_AFTER: Duration = Duration::from_secs(600);
+
 /// Something is wrong.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
@@ -248,6 +252,18 @@ impl Finding {
     /// Its name in JSON: `UNIT002:ecs.service`.
     pub fn id(&self) -> FindingId {
         FindingId::of(self.code, &self.subject)
+    }
+
+    /// Whether it was over when a watch began. A node is often looked at minutes after it failed,
+    /// and then the failure is the answer. What is a state and not an event is never over.
+    pub fn was_over(&self, began: Moment) -> bool {
+        let Some(last) = self.episodes.iter().map(|episode| episode.to).max() else {
+            return false;
+        };
+        // A finding keeps its longest episodes, which need not be its last.
+        let shown = self.evidence.iter().filter_map(|piece| piece.at).max();
+        let last = shown.map_or(last, |at| at.max(last));
+        last.after(OVER_AFTER) < began
     }
 
     /// Whether its evidence touches that thing.

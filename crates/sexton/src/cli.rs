@@ -247,6 +247,9 @@ pub struct DiagnoseArgs {
     /// Do not use a pager
     #[arg(long)]
     pub no_pager: bool,
+    /// Show no progress
+    #[arg(short, long)]
+    pub quiet: bool,
     /// Policy file (TOML) with thresholds: `[rules.MCG001]`
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
@@ -291,7 +294,7 @@ pub struct ZombiesArgs {
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub by: By,
     /// List at most N of each; text shows 10 unless told, JSON all
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     pub top: Option<usize>,
     /// Also list every cgroup by itself
     #[arg(long)]
@@ -313,6 +316,9 @@ pub struct RecordArgs {
     /// The folder to record into; one of the same boot is continued
     #[arg(short, long, value_name = "FOLDER", default_value = "sexton.bundle")]
     pub output: PathBuf,
+    /// Show no progress
+    #[arg(short, long)]
+    pub quiet: bool,
     /// How long to record: 30s, 12h; until a signal comes if not given
     #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration)]
     pub time: Option<Duration>,

@@ -35,6 +35,7 @@ const CODE: &str = "CPU001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "one core is lost to system time",
+    sees: "lost cores",
     needs: &["cores"],
     uses: &["stacks"],
     is_essential: true,

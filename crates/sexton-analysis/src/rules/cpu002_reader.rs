@@ -28,6 +28,7 @@ const CODE: &str = "CPU002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a process spends a core on memory cgroup statistics",
+    sees: "readers of cgroup statistics",
     needs: &[],
     uses: &["stacks", "napi"],
     is_essential: false,

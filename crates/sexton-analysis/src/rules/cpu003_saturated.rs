@@ -39,6 +39,7 @@ const CODE: &str = "CPU003";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "the CPU is saturated",
+    sees: "CPU saturation",
     needs: &["cores"],
     uses: &["pressure", "runq", "stacks"],
     is_essential: true,

@@ -34,6 +34,7 @@ const CODE: &str = "CPU004";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a cgroup is throttled by its CPU quota",
+    sees: "CPU throttling",
     needs: &["pressure"],
     uses: &["cores"],
     is_essential: false,

@@ -28,6 +28,7 @@ const CODE: &str = "CPU005";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "time is stolen by the hypervisor, or the clock is throttled",
+    sees: "stolen CPU time",
     needs: &["cores"],
     uses: &["klog"],
     is_essential: true,

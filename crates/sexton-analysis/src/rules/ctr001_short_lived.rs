@@ -33,6 +33,7 @@ const CODE: &str = "CTR001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "containers of one image exit within seconds of their start",
+    sees: "short-lived containers",
     needs: &[],
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,

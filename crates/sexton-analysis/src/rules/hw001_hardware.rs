@@ -31,6 +31,7 @@ const CODE: &str = "HW001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "the hardware reports errors",
+    sees: "hardware errors",
     needs: &["klog"],
     uses: &[],
     is_essential: true,

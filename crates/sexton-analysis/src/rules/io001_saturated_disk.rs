@@ -34,6 +34,7 @@ const CODE: &str = "IO001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a disk is saturated or stalls",
+    sees: "saturated disks",
     needs: &["disks"],
     uses: &["pressure"],
     is_essential: true,

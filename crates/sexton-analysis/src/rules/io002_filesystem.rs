@@ -33,6 +33,7 @@ const CODE: &str = "IO002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a filesystem is full, or read-only after an error",
+    sees: "full filesystems",
     needs: &[],
     uses: &["filesystems", "klog"],
     is_essential: true,

@@ -29,6 +29,7 @@ const CODE: &str = "JOB001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a workload failed after a NIC reset",
+    sees: "lost work",
     needs: &[],
     uses: &["exits", "containers", "klog", "nics"],
     is_essential: false,

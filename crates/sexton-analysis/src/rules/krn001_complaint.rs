@@ -25,6 +25,7 @@ const CODE: &str = "KRN001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "the kernel reported a lockup, stall or hung task",
+    sees: "kernel complaints",
     needs: &["klog"],
     uses: &[],
     is_essential: false,

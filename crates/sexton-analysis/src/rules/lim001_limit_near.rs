@@ -28,6 +28,7 @@ const CODE: &str = "LIM001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a limit of the kernel is near or reached",
+    sees: "kernel limits",
     needs: &["limits"],
     uses: &["memcg"],
     is_essential: true,

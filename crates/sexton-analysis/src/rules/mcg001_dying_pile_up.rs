@@ -31,6 +31,7 @@ const CODE: &str = "MCG001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "dying memory cgroups pile up",
+    sees: "dying memory cgroups",
     needs: &["memcg"],
     uses: &["cgroups", "containers", "exits"],
     is_essential: true,

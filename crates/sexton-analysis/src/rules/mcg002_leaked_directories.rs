@@ -29,6 +29,7 @@ const CODE: &str = "MCG002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "live cgroup directories are leaked",
+    sees: "leaked cgroup directories",
     needs: &["memcg"],
     uses: &["cgroups"],
     is_essential: false,

@@ -21,6 +21,7 @@ const CODE: &str = "MCG003";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "there are too many memory cgroups",
+    sees: "number of memory cgroups",
     needs: &["memcg"],
     uses: &[],
     is_essential: false,

@@ -31,6 +31,7 @@ const CODE: &str = "MEM001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "the kernel kills processes for lack of memory",
+    sees: "OOM kills",
     needs: &[],
     uses: &["klog", "exits", "containers"],
     is_essential: true,

@@ -31,6 +31,7 @@ const CODE: &str = "MEM002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "tasks wait for memory",
+    sees: "memory pressure",
     needs: &["memory"],
     uses: &["pressure", "processes", "disks"],
     is_essential: true,

@@ -33,6 +33,7 @@ const CODE: &str = "NET001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "NAPI polling starves on a core",
+    sees: "delayed NAPI polling",
     needs: &["napi"],
     uses: &["nics"],
     is_essential: true,

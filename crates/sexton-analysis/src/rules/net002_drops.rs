@@ -33,6 +33,7 @@ const CODE: &str = "NET002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "packets or connections are dropped, and more and more of them",
+    sees: "dropped packets",
     needs: &["network"],
     uses: &["nics"],
     is_essential: true,

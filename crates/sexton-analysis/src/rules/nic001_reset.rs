@@ -25,6 +25,7 @@ const CODE: &str = "NIC001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a NIC reset or timed out",
+    sees: "NIC resets",
     needs: &[],
     uses: &["klog", "nics"],
     is_essential: true,

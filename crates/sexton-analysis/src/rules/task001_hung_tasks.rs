@@ -32,6 +32,7 @@ const CODE: &str = "TASK001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "tasks hang in D state",
+    sees: "hung tasks",
     needs: &["processes"],
     uses: &[],
     is_essential: true,

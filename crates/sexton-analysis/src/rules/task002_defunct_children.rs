@@ -31,6 +31,7 @@ const SOURCE: &str = "processes: /proc/PID/stat";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "defunct processes pile up",
+    sees: "defunct processes",
     needs: &["processes"],
     uses: &[],
     is_essential: true,

@@ -36,6 +36,7 @@ const CODE: &str = "TASK003";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "processes are created in a storm",
+    sees: "fork storms",
     needs: &["exits"],
     uses: &["cores", "stacks"],
     is_essential: true,

@@ -30,6 +30,7 @@ const CODE: &str = "UNIT001";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a unit restarts in a loop",
+    sees: "restart loops",
     needs: &["units"],
     uses: &[],
     is_essential: false,

@@ -40,6 +40,7 @@ const CODE: &str = "UNIT002";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "an active unit churns containers or cgroups",
+    sees: "hidden churn",
     needs: &[],
     uses: &[
         "cgroups",

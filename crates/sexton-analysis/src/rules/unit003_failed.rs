@@ -25,6 +25,7 @@ const LIMIT_HIT: &str = "start-limit-hit";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a unit has failed",
+    sees: "failed units",
     needs: &["units"],
     uses: &[],
     is_essential: false,

@@ -20,6 +20,7 @@ const CODE: &str = "UNIT004";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "an enabled unit has no use in this deployment",
+    sees: "unwanted units",
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,

@@ -23,6 +23,7 @@ const CODE: &str = "UNIT005";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a unit's settings make an endless loop",
+    sees: "endless units",
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,

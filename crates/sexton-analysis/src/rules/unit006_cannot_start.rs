@@ -19,6 +19,7 @@ const CODE: &str = "UNIT006";
 pub(super) static RULE: Rule = Rule {
     code: CODE,
     title: "a unit cannot start here",
+    sees: "units that cannot start",
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,

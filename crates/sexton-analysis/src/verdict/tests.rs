@@ -134,7 +134,7 @@ fn a_vital_sign_that_had_no_data_makes_a_node_blind() {
     assert!(
         judged_without("disks")
             .headline
-            .contains("IO001 not assessed")
+            .contains("saturated disks unseen")
     );
 }
 

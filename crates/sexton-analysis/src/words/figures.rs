@@ -63,9 +63,12 @@ pub(crate) fn plural(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// `+2,232/h`.
+/// `+2,200/h`: two digits, because it is reckoned from a short watch.
 pub(crate) fn per_hour(per_second: f64) -> String {
-    format!("+{}/h", count((per_second * 3600.0).max(0.0) as u64))
+    let rate = (per_second * 3600.0).max(0.0).round();
+    let digits = rate.max(1.0).log10().floor() as i32;
+    let step = 10_f64.powi((digits - 1).max(0));
+    format!("+{}/h", count(((rate / step).round() * step) as u64))
 }
 
 /// How often something happens, of `n` times in a span: `every 1.4 s`.

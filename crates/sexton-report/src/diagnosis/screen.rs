@@ -63,7 +63,7 @@ impl Screen<'_> {
         let mut lines = vec![state_line(diagnosis, paint)];
         let headline = wrap(&diagnosis.headline, self.canvas.width);
         lines.extend(headline.iter().map(|line| paint.on(Look::Heading, line)));
-        let about = cut(&words::about(self.judged), self.canvas.width);
+        let about = words::about_in(self.judged, self.canvas.width);
         lines.push(paint.on(Look::Quiet, &about));
         lines
     }
@@ -73,10 +73,7 @@ impl Screen<'_> {
         let Some(chain) = self.diagnosis().chains.first() else {
             return Vec::new();
         };
-        let heading = match chain.len() {
-            1 => "Finding",
-            _ => "Causal chain",
-        };
+        let heading = words::chain_heading(self.diagnosis(), chain);
         let mut lines = self.heading(heading).to_vec();
         let most = room.saturating_sub(lines.len()).max(LEAST_LINKS);
         let left_out = match chain.len() > most {
@@ -114,7 +111,11 @@ impl Screen<'_> {
         };
         let paint = self.canvas.paint;
         let room = self.canvas.width.saturating_sub(CODE);
-        let figure = format!("{}{doubt}", finding.figure);
+        let over = match self.diagnosis().is_history(finding) {
+            true => ", over",
+            false => "",
+        };
+        let figure = format!("{}{over}{doubt}", finding.figure);
         let figure = cut(&figure, room.saturating_sub(14).max(room / 2));
         let subject = subject_words(finding);
         let subject = shorten(&subject, room.saturating_sub(figure.chars().count() + 2));
@@ -144,8 +145,11 @@ impl Screen<'_> {
         for (label, command) in rows {
             let n_columns = 4 + width + command.chars().count();
             n_rows += n_columns.div_ceil(self.canvas.width.max(1));
+            let note = note(&command)
+                .filter(|note| n_columns + note.chars().count() <= self.canvas.width)
+                .map_or_else(String::new, |note| self.canvas.paint.on(Look::Quiet, note));
             let command = self.canvas.paint.on(Look::Command, &command);
-            lines.push(format!("  {label:<width$}  {command}"));
+            lines.push(format!("  {label:<width$}  {command}{note}"));
         }
         (lines, n_rows)
     }
@@ -214,35 +218,42 @@ impl Screen<'_> {
         lines
     }
 
+    /// As many names as the line holds, then their number.
     fn blind_spots(&self) -> Option<String> {
         let diagnosis = self.diagnosis();
-        let mut parts = Vec::new();
-        if self.needs_root() {
-            parts.push("not run as root".to_owned());
-        }
-        if !diagnosis.not_judged.is_empty() {
-            let n = count(diagnosis.not_judged.len() as u64, "rule");
-            parts.push(format!("{n} not assessed"));
-        }
-        if !diagnosis.gaps.is_empty() {
-            parts.push(count(diagnosis.gaps.len() as u64, "gap"));
-        }
-        if parts.is_empty() {
+        let unseen: Vec<&str> = diagnosis.not_judged.iter().map(|rule| rule.what).collect();
+        if unseen.is_empty() && diagnosis.gaps.is_empty() {
             return None;
         }
-        let mut text = format!("Blind spots: {}", parts.join(", "));
-        // As many codes as the line holds.
-        let codes: Vec<&str> = diagnosis.not_judged.iter().map(|rule| rule.code).collect();
-        let room = self.canvas.width.saturating_sub(text.chars().count() + 3);
-        let n_fit = (0..=codes.len())
-            .rev()
-            .find(|n| codes[..*n].join(", ").len() + 3 * usize::from(*n < codes.len()) <= room);
-        if let Some(n @ 1..) = n_fit {
-            let rest = if n < codes.len() { ", …" } else { "" };
-            text.push_str(&format!(" ({}{rest})", codes[..n].join(", ")));
-        }
-        Some(cut(&text, self.canvas.width))
+        let start = match self.needs_root() {
+            true => "Blind spots (not run as root): ",
+            false => "Blind spots: ",
+        };
+        let gaps = match diagnosis.gaps.len() {
+            0 => String::new(),
+            n => count(n as u64, "gap"),
+        };
+        let line = |n_named: usize| {
+            let names = unseen[..n_named].join(", ");
+            let rest = match unseen.len() - n_named {
+                0 => String::new(),
+                n if n_named == 0 => format!("{} not assessed", count(n as u64, "rule")),
+                n => format!("{n} more"),
+            };
+            let parts = [names, rest, gaps.clone()];
+            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            format!("{start}{}", parts.join(", "))
+        };
+        let fits = |n: &usize| line(*n).chars().count() <= self.canvas.width;
+        let n_named = (0..=unseen.len()).rev().find(fits).unwrap_or(0);
+        Some(cut(&line(n_named), self.canvas.width))
     }
+}
+
+/// What a command does that does not say so itself.
+fn note(command: &str) -> Option<&'static str> {
+    let is_fix = command.starts_with("sudo sexton fix ");
+    is_fix.then_some("  # plan first, then asks")
 }
 
 fn label(kind: RemedyKind) -> &'static str {

@@ -82,8 +82,7 @@ impl Page<'_> {
         let chains = &self.diagnosis().chains;
         for (i, chain) in chains.iter().take(MAX_CHAINS).enumerate() {
             let heading = match (i, chains.len()) {
-                (0, _) if chain.len() > 1 => "Causal chain".to_owned(),
-                (0, _) => "Finding".to_owned(),
+                (0, _) => words::chain_heading(self.diagnosis(), chain).to_owned(),
                 (_, n) => format!("Causal chain {} of {n}", i + 1),
             };
             self.heading(out, &heading)?;
@@ -299,14 +298,13 @@ impl Page<'_> {
         self.heading(out, "Not assessed")?;
         // One reason may keep several rules from judging.
         for alike in grouped(&self.diagnosis().not_judged, |rule| &rule.because) {
-            let codes: Vec<&str> = alike.iter().map(|rule| rule.code).collect();
+            let rules = alike
+                .iter()
+                .map(|rule| format!("{} {}", rule.code, rule.what));
+            let rules: Vec<String> = rules.collect();
             let because = alike.first().map_or("", |rule| &rule.because);
-            paragraph_in(
-                out,
-                self.canvas.width,
-                &format!("  {:<8} ", codes.join(", ")),
-                because,
-            )?;
+            let text = format!("{}: {because}", rules.join(", "));
+            paragraph_in(out, self.canvas.width, "  - ", &text)?;
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Times and amounts in words, and what a judgement is about.
 
+use sexton_model::diagnosis::Diagnosis;
+use sexton_model::finding::FindingId;
 use sexton_model::moment::Moment;
 use sexton_model::wall::WallClock;
 
 use super::Judged;
-use crate::text::{bytes, count, duration, number};
+use crate::text::{bytes, count, cut, duration, number};
 
 /// A moment to the second, `2026-11-15T20:08:34Z`; without a wall clock, after boot.
 pub(super) fn time(clock: &WallClock, moment: Moment) -> String {
@@ -17,8 +19,32 @@ pub(super) fn time(clock: &WallClock, moment: Moment) -> String {
     }
 }
 
+/// What a chain is shown under.
+pub(super) fn chain_heading(diagnosis: &Diagnosis, chain: &[FindingId]) -> &'static str {
+    let mut findings = chain.iter().filter_map(|id| diagnosis.finding(id));
+    match chain.len() {
+        _ if findings.all(|finding| diagnosis.is_history(finding)) => "History",
+        1 => "Finding",
+        _ => "Causal chain",
+    }
+}
+
 /// Which node, and when it was watched.
 pub(super) fn about(judged: &Judged) -> String {
+    about_parts(judged).join(", ")
+}
+
+/// The same in one line: as much of it as fits.
+pub(super) fn about_in(judged: &Judged, width: usize) -> String {
+    let parts = about_parts(judged);
+    let lines = (1..=parts.len()).rev().map(|n| parts[..n].join(", "));
+    let mut fitting = lines.filter(|line| line.chars().count() <= width);
+    fitting
+        .next()
+        .unwrap_or_else(|| cut(&judged.node.name, width))
+}
+
+fn about_parts(judged: &Judged) -> Vec<String> {
     let node = &judged.node;
     let mut parts = vec![node.name.clone()];
     if let Some(window) = &judged.diagnosis.window {
@@ -33,7 +59,7 @@ pub(super) fn about(judged: &Judged) -> String {
     if let Some(memory) = node.memory_bytes {
         parts.push(bytes(memory as u64));
     }
-    parts.join(", ")
+    parts
 }
 
 /// A count that may be large, negative or have a fraction.

@@ -94,7 +94,7 @@ pub struct ImageFixArgs {
     #[arg(long)]
     pub apply: bool,
     /// Do not ask
-    #[arg(long, requires = "apply")]
+    #[arg(short, long, requires = "apply")]
     pub yes: bool,
 }
 

@@ -54,8 +54,13 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
     let judged = match args.bundle() {
         Some(folder) => judge::bundle(&incidents::path_of(folder), &policy)?,
         None => {
-            let more = if args.ask_numa_stat { ON_REQUEST } else { &[] };
-            watch_and_judge(args.time, more, args.output.as_deref(), &policy)?
+            let watch = Watch {
+                time: args.time,
+                more: if args.ask_numa_stat { ON_REQUEST } else { &[] },
+                output: args.output.as_deref(),
+                is_quiet: args.quiet,
+            };
+            watch.judge(&policy)?
         }
     };
     write(args, &judged)?;
@@ -87,29 +92,55 @@ fn exit(judged: &Judged) -> Exit {
     }
 }
 
-/// Watches for a while, with what sensors were asked for besides the usual, and judges what
-/// was seen; keeps it in a folder if one is given.
-pub fn watch_and_judge(
-    time: Duration,
-    more: &[&'static SensorSpec],
-    output: Option<&Path>,
-    policy: &Policy,
-) -> Result<Judged> {
-    match output {
-        Some(folder) => {
-            refuse_to_mix(folder)?;
-            watch(folder, time, more, policy)?;
-            judge::bundle(folder, policy)
+/// How a node is watched before it is judged.
+#[derive(Default)]
+pub struct Watch<'a> {
+    /// For how long.
+    pub time: Duration,
+    /// Sensors besides the usual ones.
+    pub more: &'a [&'static SensorSpec],
+    /// The folder to keep the recording in; without one it is thrown away.
+    pub output: Option<&'a Path>,
+    /// Shows no progress.
+    pub is_quiet: bool,
+}
+
+impl Watch<'_> {
+    /// Watches, and judges what was seen.
+    pub fn judge(&self, policy: &Policy) -> Result<Judged> {
+        match self.output {
+            Some(folder) => {
+                refuse_to_mix(folder)?;
+                self.record(folder, policy)?;
+                judge::bundle(folder, policy)
+            }
+            None => {
+                let temporary = tempfile::Builder::new()
+                    .prefix("sexton-")
+                    .tempdir()
+                    .context("cannot make a temporary folder")?;
+                let folder = temporary.path().join("node.bundle");
+                self.record(&folder, policy)?;
+                judge::bundle(&folder, policy)
+            }
         }
-        None => {
-            let temporary = tempfile::Builder::new()
-                .prefix("sexton-")
-                .tempdir()
-                .context("cannot make a temporary folder")?;
-            let folder = temporary.path().join("node.bundle");
-            watch(&folder, time, more, policy)?;
-            judge::bundle(&folder, policy)
+    }
+
+    /// Records with every sensor until the time is up or a signal comes.
+    fn record(&self, folder: &Path, policy: &Policy) -> Result<()> {
+        let stop = signals::asked_to_stop_or_made_to()?;
+        let host = Arc::new(Host::live()?);
+        let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
+        let members = members(self.time, self.more);
+        let mut recorder = Recorder::start(&host, &members, folder, limits)?;
+        let mut display = Display::new(&members, self.time, folder, policy, self.is_quiet);
+        let began = Instant::now();
+        while !stop.load(Ordering::Relaxed) && began.elapsed() < self.time {
+            let left = self.time.saturating_sub(began.elapsed());
+            display.show(recorder.step(left.min(BEAT))?)?;
         }
+        recorder.finish()?;
+        Ok(display.clear()?)
     }
 }
 
@@ -123,28 +154,6 @@ fn refuse_to_mix(folder: &Path) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Records with every sensor until the time is up or a signal comes.
-fn watch(
-    folder: &Path,
-    time: Duration,
-    more: &[&'static SensorSpec],
-    policy: &Policy,
-) -> Result<()> {
-    let stop = signals::asked_to_stop_or_made_to()?;
-    let host = Arc::new(Host::live()?);
-    let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
-    let members = members(time, more);
-    let mut recorder = Recorder::start(&host, &members, folder, limits)?;
-    let mut display = Display::new(&members, time, folder, policy);
-    let began = Instant::now();
-    while !stop.load(Ordering::Relaxed) && began.elapsed() < time {
-        let left = time.saturating_sub(began.elapsed());
-        display.show(recorder.step(left.min(BEAT))?)?;
-    }
-    recorder.finish()?;
-    Ok(display.clear()?)
 }
 
 /// All sensors; the census as often as its growth needs.

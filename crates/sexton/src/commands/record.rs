@@ -34,8 +34,8 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     let mut recorder = Recorder::start(&host, &members, &args.output, limits)?;
     let began = Instant::now();
     let mut out = io::stderr().lock();
-    let terminal = out.is_terminal();
-    if !terminal {
+    let terminal = out.is_terminal() && !args.quiet;
+    if !terminal && !args.quiet {
         writeln!(out, "{}", report::begun_line(&args.output, args.time))?;
     }
     while !stop.load(Ordering::Relaxed) && args.time.is_none_or(|time| began.elapsed() < time) {

@@ -39,6 +39,7 @@ fn diagnosis(found: Found) -> Diagnosis {
     let not_judged = match found {
         Found::Blind => vec![NotJudged {
             code: "MCG001",
+            what: "dying memory cgroups",
             because: "no census".into(),
         }],
         _ => Vec::new(),

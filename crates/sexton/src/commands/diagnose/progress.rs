@@ -48,9 +48,10 @@ impl<'a> Display<'a> {
         time: Duration,
         folder: &Path,
         policy: &Policy,
+        is_quiet: bool,
     ) -> Self {
         let out = io::stderr().lock();
-        let is_terminal = out.is_terminal();
+        let is_shown = out.is_terminal() && !is_quiet;
         Self {
             out,
             members,
@@ -58,7 +59,7 @@ impl<'a> Display<'a> {
             began: Instant::now(),
             n_drawn: 0,
             has_told: geteuid().is_root(),
-            preview: is_terminal.then(|| Preview::new(folder, policy)),
+            preview: is_shown.then(|| Preview::new(folder, policy)),
         }
     }
 

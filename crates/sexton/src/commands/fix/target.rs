@@ -87,7 +87,11 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
 
 /// Watches the node as `sexton diagnose` does.
 fn judge_now(policy: &Policy) -> Result<Diagnosis> {
-    let judged = diagnose::watch_and_judge(WATCH, &[], None, policy)?;
+    let watch = diagnose::Watch {
+        time: WATCH,
+        ..diagnose::Watch::default()
+    };
+    let judged = watch.judge(policy)?;
     Ok(Diagnosis::from(&judged.diagnosis))
 }
 
