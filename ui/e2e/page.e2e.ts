@@ -29,7 +29,7 @@ describe("the verdict", () => {
       expect(await chain.locator(".arrow").count()).toBe(codes.length - 1);
       for (const figure of await chain.locator(".card .figure").allTextContents()) expect(figure).not.toBe("");
       for (const sure of await chain.locator(".card .confidence").allTextContents()) expect(sure).toMatch(/\d+ % \w+/);
-      expect(await page.locator(".state").textContent()).toContain("Cause found");
+      expect(await page.locator(".state").textContent()).toContain("Root cause found");
     });
   });
 
@@ -37,12 +37,9 @@ describe("the verdict", () => {
     await on(await open("", { permissions: ["clipboard-read", "clipboard-write"] }), async (page) => {
       await page.locator('[data-finding^="CPU002"]').first().click();
       const detail = page.locator(".detail");
-      expect(await detail.locator("> .evidence .stance h4").allTextContents()).toEqual([
-        "+ Evidence for",
-        "− Evidence against",
-        "? Missing",
-      ]);
-      expect(await detail.locator("> .evidence .stance.for li").count()).toBeGreaterThan(0);
+      const columns = detail.locator("> .evidence .stance");
+      expect(await columns.first().locator("h3").textContent()).toBe("+ Evidence for");
+      for (const column of await columns.all()) expect(await column.locator("li").count()).toBeGreaterThan(0);
       await detail.locator(".command button").first().click();
       const command = await detail.locator(".command code").first().textContent();
       expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(command);
@@ -69,10 +66,36 @@ describe("the verdict", () => {
     await on(await open(), async (page) => {
       const before = await page.locator(".window-words").textContent();
       await page.locator(".chain").first().locator(".arrow").last().click();
-      expect(await page.locator(".detail h3").textContent()).toContain("leads to");
+      expect(await page.locator(".detail h2").textContent()).toContain("leads to");
       const state = await stateOf(page);
       expect(state.get("selection")).not.toBe(null);
       expect(await page.locator(".window-words").textContent()).not.toBe(before);
+    });
+  });
+
+  test("what is open closes by Esc, by a second click and by its button, and is in the address", async () => {
+    let link = "";
+    await on(await open(), async (page) => {
+      const arrow = page.locator(".chain").first().locator(".arrow").first();
+      const card = page.locator('[data-finding^="CPU001"]').first();
+      for (const chosen of [arrow, card]) {
+        await chosen.click();
+        await page.locator(".detail").waitFor();
+        await page.keyboard.press("Escape");
+        expect(await page.locator(".detail").count()).toBe(0);
+        await chosen.click();
+        await chosen.click();
+        expect(await page.locator(".detail").count()).toBe(0);
+        await chosen.click();
+        await page.locator(".detail").getByRole("button", { name: "Close" }).click();
+        expect(await page.locator(".detail").count()).toBe(0);
+      }
+      await arrow.click();
+      await stateOf(page);
+      link = new URL(page.url()).hash;
+    });
+    await on(await open(link), async (page) => {
+      expect(await page.locator(".detail h2").textContent()).toContain("CPU002:drill-reader leads to CPU001");
     });
   });
 });
@@ -183,8 +206,31 @@ describe("the heat map and the flame graph", () => {
       const crumbs = page.locator(".crumbs button");
       expect(await crumbs.count()).toBe(5);
       expect(await crumbs.nth(1).textContent()).toContain("drill-reader");
-      await page.getByRole("button", { name: "Zoom out", exact: true }).click();
+      const link = new URL(page.url()).hash;
+      await page.getByRole("button", { name: "Zoom out", exact: true }).last().click();
       expect(await crumbs.count()).toBe(1);
+      await page.goto(new URL(link, inject("address")).href);
+      await page.reload();
+      await page.locator("#flame").scrollIntoViewIfNeeded();
+      await crumbs.nth(1).waitFor();
+      expect(await crumbs.nth(1).textContent()).toContain("drill-reader");
+    });
+  });
+
+  test("functions are a table, and one stands between its callers and callees", async () => {
+    await on(await open("#by=core&value=0&tab=top"), async (page) => {
+      await page.locator("#flame").scrollIntoViewIfNeeded();
+      const rows = page.locator(".top-functions > .wide tbody tr");
+      await rows.first().waitFor();
+      const shares = (await rows.locator("td:nth-child(2)").allTextContents()).map(percentIn);
+      expect(shares).toEqual([...shares].sort((a, b) => b - a));
+      await page.locator("#flame-search").fill("^memory_stat_show$");
+      await page.waitForTimeout(300);
+      await rows.first().getByRole("button").click();
+      const region = page.getByRole("region", { name: "Callers and callees of memory_stat_show" });
+      expect(await region.locator("h3").allTextContents()).toEqual(["Callers", "Callees"]);
+      expect(await region.locator("tbody tr").count()).toBeGreaterThan(1);
+      expect((await stateOf(page)).get("func")).toBe("memory_stat_show");
     });
   });
 
@@ -230,9 +276,15 @@ test("zombies are listed by origin, unit and pinning file", async () => {
     const table = page.locator("#zombies .records").first();
     await table.waitFor();
     expect(await table.locator("tbody tr").first().textContent()).toContain("sexton-drill");
+    expect(await table.locator(".pins").first().textContent()).toMatch(/^pages: [\d,]+ of files/);
     await page.getByRole("button", { name: "By pinning file" }).click();
     expect(await table.locator("tbody tr").first().textContent()).toContain("agent.log");
     await page.getByRole("button", { name: "By unit" }).click();
     expect(await table.locator("th").first().textContent()).toBe("Unit");
+    // Units, and what belongs to none that was named, are all of the dying.
+    const dying = await page.locator("#zombies .number-box strong").first().textContent();
+    const cells = await table.locator("tbody tr td:nth-child(2)").allTextContents();
+    const sum = cells.reduce((sum, cell) => sum + Number(cell.replace(/,/g, "")), 0);
+    expect(sum).toBe(Number(dying?.replace(/,/g, "")));
   });
 });

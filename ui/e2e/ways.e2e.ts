@@ -16,7 +16,7 @@ test("the exported file opens from disk and asks nobody", async () => {
   const file = join(folder, "page.html");
   await on(await open(), async (page) => {
     const download = page.waitForEvent("download");
-    await page.getByRole("button", { name: "Save this page as one file" }).click();
+    await page.getByRole("button", { name: "Export" }).click();
     await (await download).saveAs(file);
   });
   const stage = await blank();
@@ -57,6 +57,10 @@ test("everything can be done with keys", async () => {
     expect((await stateOf(page)).get("window")).not.toBe(null);
     await page.keyboard.press("0");
     expect(await words.textContent()).toBe(all);
+    await page.keyboard.press("w");
+    await page.keyboard.press("d");
+    expect(await words.textContent()).not.toBe(all);
+    await page.keyboard.press("0");
     const theme = await page.locator("html").getAttribute("data-theme");
     await page.keyboard.press("t");
     expect(await page.locator("html").getAttribute("data-theme")).not.toBe(theme);
@@ -75,7 +79,7 @@ test("the chain, the heat map and the flame graph take the focus", async () => {
   await on(await open(), async (page) => {
     await page.locator('[data-finding^="CPU001"]').first().focus();
     await page.keyboard.press("Enter");
-    expect(await page.locator(".detail h3").textContent()).toContain("CPU001");
+    expect(await page.locator(".detail h2").textContent()).toContain("CPU001");
     await page.keyboard.press("3");
     await page.waitForTimeout(800);
     await page.locator("#heatmap canvas").focus();
@@ -118,6 +122,26 @@ test.each(["light", "dark"] as const)("a phone shows all of it without scrolling
     const [first, second] = [await cards.nth(0).boundingBox(), await cards.nth(1).boundingBox()];
     expect(second?.y).toBeGreaterThan((first?.y ?? 0) + (first?.height ?? 0) - 1);
     expect(await page.locator("html").getAttribute("data-theme")).toBe(colorScheme);
+    // What a tapped card opens lies below it, not below all of them.
+    await cards.nth(0).tap();
+    const panel = await page.locator(".detail").boundingBox();
+    const next = await cards.nth(1).boundingBox();
+    expect(panel?.y).toBeLessThan(next?.y ?? 0);
+  });
+});
+
+test("fingers compare by a button", async () => {
+  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
+  await on(await open("#by=core&value=0", phone), async (page) => {
+    const canvas = page.locator("#heatmap canvas");
+    await canvas.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(600);
+    await drag(page, canvas, [0.5, 0.8], [0.6, 0.3]);
+    await page.getByRole("button", { name: "Compare" }).tap();
+    await drag(page, canvas, [0.2, 0.8], [0.3, 0.3]);
+    const state = await stateOf(page);
+    expect(state.get("base")).not.toBe(null);
+    expect(state.get("selection")).not.toBe(null);
   });
 });
 
@@ -156,6 +180,10 @@ test("a file that is dropped is opened", async () => {
   await on(await open(), async (page) => {
     await drop(page, "stacks.folded", Buffer.from("app;main;work 90\napp;main;rest 10\n"));
     await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
+    // A profile has stacks alone: nothing is said of what it cannot have.
+    const shown = page.locator("nav a:visible");
+    expect(await shown.allTextContents()).toEqual(["Heat map", "Flame graph"]);
+    expect(await page.locator("#verdict, #timeline, #zombies").allTextContents()).toEqual(["", "", ""]);
     await page.locator("#flame").scrollIntoViewIfNeeded();
     await page.locator(".flame-words", { hasText: "100 samples" }).waitFor();
     expect(percentIn(await shareOf(page, "^work$"))).toBe(90);
@@ -192,6 +220,7 @@ test("what cannot be opened is told", async () => {
       buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47, 0, 1, 2, 3]),
     });
     await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
+    expect(await page.locator(".toast").textContent()).not.toMatch(/photo\.png.*photo\.png/);
     expect(await page.locator(".chain .card").first().isVisible()).toBe(true);
   });
 });

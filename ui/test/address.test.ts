@@ -12,9 +12,14 @@ describe("the address", () => {
       by: "function",
       value: "^mem_cgroup.*$ & =#%",
       finding: "MCG001:/a/run-<n>",
+      link: "CPU002:kubelet>CPU001:1",
       search: "memcg|lru",
       upright: true,
+      frame: ["kubelet", "do_syscall_64", "foo(int; char)"],
+      tab: "top",
+      func: "mem_cgroup_node_nr_lru_pages",
       zombiesBy: "file",
+      section: "flame",
     };
     expect(fromAddress(toAddress(state))).toEqual(state);
   });
@@ -33,6 +38,11 @@ describe("the address", () => {
     ["#by=core&value=3", { ...START, by: "core", value: "3" }],
   ])("makes the best of %j", (hash, expected) => {
     expect(fromAddress(hash)).toEqual(expected);
+  });
+
+  test("holds a whole stack or none of it", () => {
+    const frame = Array.from({ length: 200 }, (_, i) => `a_function_with_a_name_${i}`);
+    expect(fromAddress(toAddress({ ...START, frame })).frame).toEqual([]);
   });
 
   test("keeps what it takes over short", () => {

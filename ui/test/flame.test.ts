@@ -3,7 +3,9 @@ import type { Flame } from "../src/api/types";
 import { random } from "../dev/random";
 import { folded, layout, nodeAt, stackOf } from "../src/views/flame/layout";
 import { moveFocus } from "../src/views/flame/focus";
+import { nodeOf, pathOf } from "../src/views/flame/path";
 import { search } from "../src/views/flame/search";
+import { functions, sandwich } from "../src/views/flame/top";
 
 /** all > a > (b > c, d); b also appears below itself. */
 function small(): Flame {
@@ -111,3 +113,39 @@ function large(n: number): Flame {
   for (let node = n - 1; node > 0; node--) value[parent[node]] += value[node];
   return flameOf({ names: parent.map((_, i) => `f${i}`), parent, name: parent.map((_, i) => i), value });
 }
+
+describe("functions", () => {
+  test("have what they take by themselves and in all, recursion once", () => {
+    // a is the program; b calls c, which calls b again.
+    expect(functions(small())).toEqual([
+      { name: "b", self: 5, total: 6 },
+      { name: "d", self: 4, total: 4 },
+      { name: "c", self: 1, total: 6 },
+    ]);
+  });
+
+  test("stand between their callers and what they call", () => {
+    const { callers, callees } = sandwich(small(), "b");
+    expect(callers.map(({ name, total }) => [name, total])).toEqual([["a", 6]]);
+    expect(callees.map(({ name, total }) => [name, total])).toEqual([["c", 6]]);
+  });
+
+  test("take together what was sampled, by themselves", () => {
+    const flame = small();
+    const self = functions(flame).reduce((sum, cost) => sum + cost.self, 0);
+    expect(self).toBe(flame.total);
+  });
+});
+
+describe("a frame in an address", () => {
+  test("is found again by its path", () => {
+    const flame = small();
+    for (let node = 0; node < flame.nodes.parent.length; node++) {
+      expect(nodeOf(flame, pathOf(flame, node))).toBe(node);
+    }
+  });
+
+  test("that these samples lack is everything", () => {
+    expect(nodeOf(small(), ["a", "gone"])).toBe(0);
+  });
+});

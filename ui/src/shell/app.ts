@@ -22,6 +22,8 @@ const LIVE_MS = 5_000;
 const READING_MS = 1_000;
 /** Judging costs the server more, so it is asked for less often: every so many looks. */
 const JUDGE_EVERY = 4;
+/** How long a page that is opened at a part of it is held there. */
+const SETTLE_MS = 2_000;
 
 export class App {
   #context: Context;
@@ -99,7 +101,25 @@ export class App {
       this.#context.store.set(gone ? fresh(this.#sources[0].id) : { source: this.#sources[0].id });
       if (gone) this.#say("What this link was about is not open here any more; this is what is.");
     }
+    this.#goToSection();
     void this.#watch();
+  }
+
+  /** Where the address was copied from. What is above it grows while it is read. */
+  #goToSection(): void {
+    const { section } = this.#context.state;
+    if (!section) return;
+    const until = performance.now() + SETTLE_MS;
+    const stop = ["wheel", "pointerdown", "keydown"];
+    let wanted = true;
+    const leave = () => (wanted = false);
+    for (const event of stop) addEventListener(event, leave, { once: true, passive: true });
+    const step = () => {
+      if (!wanted || performance.now() > until) return;
+      goTo(section);
+      setTimeout(step, 150);
+    };
+    step();
   }
 
   #open(id: string): void {
@@ -122,7 +142,8 @@ export class App {
       this.#context.store.set(fresh(source.id), "step");
       scrollTo(0, 0);
     } catch (error) {
-      this.#say(`${file.name}: ${error instanceof Error ? error.message : String(error)}`);
+      const message = error instanceof Error ? error.message : String(error);
+      this.#say(message.startsWith(file.name) ? message : `${file.name}: ${message}`);
     }
   }
 
@@ -142,7 +163,7 @@ export class App {
   /** A live source has grown: what shows its end follows, what was zoomed into stays. */
   async #follow(): Promise<void> {
     const reading = (this.#context.source?.progress ?? 1) < 1;
-    if (document.hidden || !(this.#context.source?.live || reading)) return;
+    if (document.hidden || this.#header.isPaused || !(this.#context.source?.live || reading)) return;
     try {
       this.#sources = (await this.client.sources()).sources;
     } catch {
@@ -210,8 +231,12 @@ export class App {
       "0": () => store.set({ window: null }, "step"),
       "/": open(() => this.#flame.focusSearch()),
       i: () => store.set({ upright: !store.state.upright }),
-      d: () => store.set({ base: null }, "step"),
-      Escape: () => store.set({ selection: null, base: null, finding: null }, "step"),
+      w: open(() => this.#timeline.zoom(0.5)),
+      s: open(() => this.#timeline.zoom(2)),
+      a: open(() => this.#timeline.pan(-0.2)),
+      d: open(() => this.#timeline.pan(0.2)),
+      x: () => store.set({ base: null }, "step"),
+      Escape: () => store.set({ selection: null, base: null, finding: null, link: null }, "step"),
       t: () => theme.toggle(),
       e: open(() => this.#export()),
       "?": () => this.#help.toggle(),
@@ -227,6 +252,10 @@ function fresh(source: string) {
     selection: null,
     base: null,
     finding: null,
+    link: null,
+    frame: [],
+    func: "",
+    section: null,
     by: "all" as const,
     value: "",
     search: "",

@@ -55,6 +55,7 @@ export class Context {
         selection: within(seen, this.all),
         base: null,
         finding,
+        link: null,
         by: core ? "core" : "all",
         value: core ? subject.name : "",
       },

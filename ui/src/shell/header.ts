@@ -13,6 +13,9 @@ export const SECTIONS: [id: string, words: string][] = [
   ["zombies", "Zombies"],
 ];
 
+/** A profile holds stacks alone. */
+const OF_PROFILES = ["heatmap", "flame"];
+
 interface Actions {
   choose(id: string): void;
   open(file: File): void;
@@ -24,6 +27,7 @@ export class Header {
   readonly element = h("header", "top");
   #about = h("span", "about");
   #sources = h("span", "sources");
+  #nav: HTMLElement;
 
   constructor(
     private context: Context,
@@ -33,7 +37,8 @@ export class Header {
     const button = (words: string, title: string, press: () => void) =>
       h(
         "button",
-        { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } },
+        // A sign needs words beside it; a word is its own name.
+        { class: "small", title, attrs: { type: "button", "aria-label": /\w/.test(words) ? null : title }, on: { click: press } },
         words,
       );
     const nav = h(
@@ -63,7 +68,8 @@ export class Header {
       ),
       nav,
     );
-    watchSections(nav);
+    watchSections(nav, (section) => context.source && context.store.set({ section }));
+    this.#nav = nav;
     // What sticks below the head has to know how tall it is: its lines wrap.
     new ResizeObserver(() => {
       document.documentElement.style.setProperty("--head", `${this.element.offsetHeight}px`);
@@ -78,6 +84,9 @@ export class Header {
       ...sources.map((one) => h("option", { attrs: { value: one.id } }, one.name)),
     );
     select.value = source.id;
+    for (const link of this.#nav.querySelectorAll<HTMLElement>("a")) {
+      link.hidden = source.kind === "profile" && !OF_PROFILES.includes(link.dataset.section ?? "");
+    }
     replace(this.#sources, sources.length > 1 ? select : h("strong", {}, source.name));
     const kernel = source.node ? `${source.node.name}, Linux ${source.node.kernel}` : source.kind;
     const when =
@@ -90,9 +99,32 @@ export class Header {
       this.#about,
       kernel + when,
       reading,
-      source.live && h("span", { class: "live", title: "It is being recorded: the page follows" }, "● live"),
+      source.live && this.#follower(),
     );
     document.title = `${source.node?.name ?? source.name}: sexton`;
+  }
+
+  /** Whether the page stays as it is while the node goes on. */
+  isPaused = false;
+
+  #follower(): HTMLElement {
+    const state = h("span", "live");
+    const button = h("button", {
+      class: "small",
+      attrs: { type: "button" },
+      on: {
+        click: () => {
+          this.isPaused = !this.isPaused;
+          say();
+        },
+      },
+    });
+    const say = () => {
+      state.textContent = this.isPaused ? "paused" : "● live";
+      button.textContent = this.isPaused ? "Follow" : "Pause";
+    };
+    say();
+    return h("span", {}, state, " ", button);
   }
 
   #opener(): HTMLElement {
@@ -127,13 +159,14 @@ export function goTo(id: string): void {
   document.getElementById(id)?.scrollIntoView();
 }
 
-function watchSections(nav: HTMLElement): void {
+function watchSections(nav: HTMLElement, tell: (section: string | null) => void): void {
   const mark = () => {
     const middle = innerHeight * 0.4;
     const inSight = SECTIONS.filter(
       ([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= middle,
     );
     const now = inSight[inSight.length - 1]?.[0] ?? SECTIONS[0][0];
+    tell(now === SECTIONS[0][0] ? null : now);
     for (const link of nav.querySelectorAll<HTMLElement>("a")) {
       if (link.dataset.section === now) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

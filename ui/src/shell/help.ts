@@ -3,14 +3,14 @@
 import { h } from "../dom/element";
 
 const KEYS: [string, string][] = [
-  ["← →", "earlier, later"],
-  ["+ −", "zoom in, zoom out"],
+  ["← →, a d", "earlier, later"],
+  ["+ −, w s", "zoom in, zoom out"],
   ["0", "all of it"],
   ["1 to 5", "verdict, time line, heat map, flame graph, zombies"],
   ["/", "search functions"],
   ["i", "flames or icicles"],
-  ["d", "end the comparison"],
-  ["Esc", "no selection"],
+  ["x", "end the comparison"],
+  ["Esc", "close the evidence, no selection"],
   ["t", "light or dark"],
   ["e", "save as one file"],
   ["?", "this help"],
@@ -23,7 +23,7 @@ const POINTER: [string, string][] = [
   ],
   [
     "Heat map",
-    "drag to select what the flame graph shows; Shift+drag another range to see the difference. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with",
+    "drag to select what the flame graph shows; Shift+drag another range, or press Compare and drag, to see the difference. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with",
   ],
   [
     "Flame graph",

@@ -2,6 +2,7 @@
 
 import type { HeatBy, HeatView, Range } from "../api/types";
 
+export type FlameTab = "flame" | "top";
 export type ZombiesBy = "origin" | "unit" | "file";
 
 export interface State {
@@ -16,10 +17,20 @@ export interface State {
   by: HeatBy;
   value: string;
   finding: string | null;
+  /** The link whose evidence is shown: `CAUSE>EFFECT`. */
+  link: string | null;
   search: string;
   /** Flames grow upwards instead of hanging down. */
   upright: boolean;
+  /** The frame that fills the flame graph, by the names of its callers and its own. */
+  frame: string[];
+  /** The flame graph, or its functions as a table. */
+  tab: FlameTab;
+  /** The function whose callers and callees are shown. */
+  func: string;
   zombiesBy: ZombiesBy;
+  /** The part of the page that is in sight. */
+  section: string | null;
 }
 
 export const START: State = {
@@ -31,13 +42,22 @@ export const START: State = {
   by: "all",
   value: "",
   finding: null,
+  link: null,
   search: "",
   upright: false,
+  frame: [],
+  tab: "flame",
+  func: "",
   zombiesBy: "origin",
+  section: null,
 };
 
 const VIEWS: HeatView[] = ["offset", "long"];
 const BYS: HeatBy[] = ["all", "core", "process", "unit", "function"];
+const TABS: FlameTab[] = ["flame", "top"];
+/** Between names in the address: no name has it. */
+const BETWEEN = "\u001f";
+const LONGEST_FRAME = 2048;
 const ZOMBIES: ZombiesBy[] = ["origin", "unit", "file"];
 
 export function toAddress(state: State): string {
@@ -53,6 +73,11 @@ export function toAddress(state: State): string {
   put("finding", state.finding);
   put("search", state.search);
   put("upright", state.upright ? "1" : null);
+  put("link", state.link);
+  put("frame", frameText(state.frame));
+  put("tab", state.tab === START.tab ? null : state.tab);
+  put("func", state.func);
+  put("section", state.section);
   put("zombies", state.zombiesBy === START.zombiesBy ? null : state.zombiesBy);
   return `#${words}`;
 }
@@ -69,10 +94,21 @@ export function fromAddress(hash: string): State {
     by: oneOf(BYS, words.get("by"), START.by),
     value: short(words.get("value"), 512),
     finding: short(words.get("finding"), 1024) || null,
+    link: short(words.get("link"), 2048) || null,
     search: short(words.get("search"), 512),
     upright: words.get("upright") === "1",
+    frame: short(words.get("frame"), LONGEST_FRAME).split(BETWEEN).filter(Boolean),
+    tab: oneOf(TABS, words.get("tab"), START.tab),
+    func: short(words.get("func"), 1024),
+    section: short(words.get("section"), 32) || null,
     zombiesBy: oneOf(ZOMBIES, words.get("zombies"), START.zombiesBy),
   };
+}
+
+/** A stack that is too deep for an address is not in it: half of it would be another frame. */
+function frameText(names: string[]): string | null {
+  const text = names.join(BETWEEN);
+  return text.length <= LONGEST_FRAME ? text : null;
 }
 
 function rangeText(range: Range | null): string | null {

@@ -57,6 +57,6 @@ export class Store {
 }
 
 function same(a: unknown, b: unknown): boolean {
-  if (Array.isArray(a) && Array.isArray(b)) return a[0] === b[0] && a[1] === b[1];
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((part, i) => part === b[i]);
   return a === b;
 }

@@ -37,18 +37,23 @@ struct LaneView {
 
 pub(super) fn view(state: &State) -> LanesView {
     let (from_ns, to_ns) = state.span_ns();
+    let lanes = state.index.lanes().into_iter();
     LanesView {
-        lanes: state.index.lanes().into_iter().map(lane).collect(),
+        lanes: lanes.map(|one| lane(one, from_ns, to_ns)).collect(),
         from: state.clock.us(from_ns),
         to: state.clock.us(to_ns),
     }
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a count that is shown")]
-fn lane(lane: Lane<'_>) -> LaneView {
+fn lane(lane: Lane<'_>, from_ns: u64, to_ns: u64) -> LaneView {
     let max = match lane.content {
         Content::Values(values) => values.map_or(0.0, |values| f64::from(values.largest())),
-        Content::Events(events) => events.map_or(0.0, |events| events.total() as f64),
+        Content::Events(events) => {
+            // What happened before the recording has no mark in it, so it does not count.
+            let within = events.map_or(&[][..], |events| events.within(from_ns, to_ns + 1));
+            within.iter().map(|event| event.n).sum::<u64>() as f64
+        }
     };
     let subject = lane.subject.as_ref();
     let subject = subject.map(|subject| SubjectView::from(subject).into_owned());

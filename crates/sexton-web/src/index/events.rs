@@ -60,11 +60,6 @@ impl EventList {
         self.sorted.truncate(at);
     }
 
-    /// How many there are.
-    pub(crate) fn total(&self) -> u64 {
-        self.sorted.iter().map(|event| event.n).sum::<u64>() + self.n_dropped
-    }
-
     /// Those of a window.
     pub(crate) fn within(&self, from_ns: u64, to_ns: u64) -> &[Happening] {
         let first = self.sorted.partition_point(|event| event.at_ns < from_ns);

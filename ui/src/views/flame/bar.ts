@@ -5,9 +5,15 @@ import { h, replace } from "../../dom/element";
 import { settled } from "../../dom/once";
 import { css, difference, type Rgb } from "../../draw/ramp";
 import type { Context } from "../../shell/context";
+import type { FlameTab } from "../../state/address";
 import { count, percent } from "../../time/format";
 import { LEGEND } from "./colour";
 import type { Found } from "./search";
+
+const TABS: [FlameTab, string][] = [
+  ["flame", "Graph"],
+  ["top", "Functions"],
+];
 
 export class FlameBar {
   readonly element = h("div", "controls");
@@ -18,6 +24,7 @@ export class FlameBar {
   #whole: HTMLButtonElement;
   #plain: HTMLButtonElement;
   #legend = h("span", "legend");
+  #tabs: HTMLButtonElement[];
 
   constructor(
     private context: Context,
@@ -44,11 +51,19 @@ export class FlameBar {
     this.#whole = button("Whole window", "No selection: all of the window (Esc)", () =>
       context.store.set({ selection: null, base: null }, "step"),
     );
-    this.#plain = button("End comparison", "Show the selection alone (d)", () =>
+    this.#plain = button("End comparison", "Show the selection alone (x)", () =>
       context.store.set({ base: null }, "step"),
     );
     this.#plain.id = "end-comparison";
-    replace(this.element, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
+    this.#tabs = TABS.map(([tab, words]) =>
+      h(
+        "button",
+        { class: "small", attrs: { type: "button", "data-tab": tab }, on: { click: () => context.store.set({ tab }, "step") } },
+        words,
+      ),
+    );
+    const tabs = h("span", { class: "toggle", attrs: { role: "group", "aria-label": "Show as" } }, ...this.#tabs);
+    replace(this.element, tabs, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
   }
 
   #leave(event: KeyboardEvent): void {
@@ -59,6 +74,8 @@ export class FlameBar {
   update(flame: Flame | null, found: Found | null): void {
     const { state, theme } = this.context;
     if (document.activeElement !== this.field) this.field.value = state.search;
+    for (const tab of this.#tabs) tab.setAttribute("aria-pressed", String(tab.dataset.tab === state.tab));
+    this.#turn.hidden = this.#all.hidden = this.#legend.hidden = state.tab !== "flame";
     this.#turn.textContent = state.upright ? "As icicles" : "As flames";
     this.#whole.hidden = !state.selection;
     this.#plain.hidden = !state.base;

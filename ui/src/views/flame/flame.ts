@@ -14,7 +14,9 @@ import { FlameBar } from "./bar";
 import { depthAt, drawFlame, heightOf, type Picture, shareAt } from "./drawing";
 import { moveFocus } from "./focus";
 import { folded, type Layout, layout, nodeAt, shares, stackOf, totalWords, weightWords } from "./layout";
+import { nodeOf, pathOf } from "./path";
 import { type Found, search } from "./search";
+import { TopTable } from "./table";
 
 const ASK_MS = 150;
 const MOST_PX = 560;
@@ -30,6 +32,7 @@ export class FlameView implements View {
   #heading = h("span", "flame-words");
   #tooltip = new Tooltip();
   #bar: FlameBar;
+  #top: TopTable;
   #latest = new Latest();
   #flame: Flame | null = null;
   #layout: Layout | null = null;
@@ -43,6 +46,7 @@ export class FlameView implements View {
 
   constructor(private context: Context) {
     this.#bar = new FlameBar(context, () => this.#zoomTo(0));
+    this.#top = new TopTable(context);
     document.body.append(this.#tooltip.element);
     new IntersectionObserver(([entry]) => this.#sighted(entry.isIntersecting), { rootMargin: "300px" }).observe(
       this.element,
@@ -58,6 +62,8 @@ export class FlameView implements View {
       if (asks || (changed.has("window") && !state.selection)) this.#moved();
       if (changed.has("search")) this.#search();
       if (changed.has("upright")) this.#turn();
+      if (changed.has("frame")) this.#follow();
+      if (changed.has("tab") || changed.has("func")) this.#tabs();
     });
     this.#pointer();
     this.#canvas.addEventListener("keydown", (event) => this.#key(event));
@@ -84,6 +90,7 @@ export class FlameView implements View {
       this.#said,
       this.#scroller,
       this.#about,
+      this.#top.element,
     );
     this.#bar.update(null, null);
     this.#moved();
@@ -132,7 +139,7 @@ export class FlameView implements View {
   #show(flame: Flame): void {
     this.#flame = flame;
     this.#layout = layout(flame);
-    this.#zoom = 0;
+    this.#zoom = nodeOf(flame, this.context.state.frame);
     this.#focus = null;
     const cut =
       flame.cut &&
@@ -150,8 +157,29 @@ export class FlameView implements View {
     );
     this.#heading.textContent = this.#headingWords(flame);
     replace(this.#about);
+    if (this.#zoom > 0) this.#describe(flame, this.#zoom);
     this.#search();
     this.#turn();
+    this.#tabs();
+  }
+
+  /** The address says which frame; what is not in these samples shows all of them. */
+  #follow(): void {
+    if (!this.#flame) return;
+    const node = nodeOf(this.#flame, this.context.state.frame);
+    if (node !== this.#zoom) {
+      this.#zoom = node;
+      this.#focusOn(node);
+    }
+  }
+
+  #tabs(): void {
+    const { tab } = this.context.state;
+    this.#scroller.hidden = this.#about.hidden = tab !== "flame";
+    this.#top.element.hidden = tab !== "top";
+    this.#bar.update(this.#flame, this.#found);
+    if (this.#flame && tab === "top") this.#top.draw(this.#flame);
+    if (tab === "flame") this.#draw();
   }
 
   #headingWords(flame: Flame): string {
@@ -164,6 +192,7 @@ export class FlameView implements View {
 
   #search(): void {
     this.#found = this.#flame && search(this.#flame, this.context.state.search);
+    if (this.#flame && this.context.state.tab === "top") this.#top.draw(this.#flame);
     this.#bar.update(this.#flame, this.#found);
     this.#draw();
   }
@@ -242,6 +271,7 @@ export class FlameView implements View {
   #zoomTo(node: number): void {
     this.#zoom = node;
     this.#focusOn(node);
+    if (this.#flame) this.context.store.set({ frame: pathOf(this.#flame, node) }, "step");
   }
 
   #focusOn(node: number): void {

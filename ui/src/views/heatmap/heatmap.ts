@@ -33,6 +33,13 @@ export class HeatMapView implements View {
   #anchor: Cell | null = null;
   #inSight = false;
   #stale = true;
+  /** The next drag is what to compare with: fingers have no Shift. */
+  #compares = h("button", {
+    class: "small compare",
+    title: "The next drag is what the selection is compared with",
+    attrs: { type: "button", "aria-pressed": "false" },
+    on: { click: () => this.#setCompares(this.#compares.getAttribute("aria-pressed") !== "true") },
+  });
   #draw = eachFrame(() => this.#paint());
   #ask = settled(ASK_MS, () => void this.#load());
 
@@ -48,6 +55,7 @@ export class HeatMapView implements View {
       if (["window", "view", "by", "value"].some((key) => changed.has(key as "window"))) this.#moved();
       if (changed.has("selection") || changed.has("base")) this.#draw();
     });
+    this.#compares.textContent = "Compare";
     this.#drags();
     this.#keys();
   }
@@ -83,8 +91,9 @@ export class HeatMapView implements View {
           h("b", {}, "Drag"),
           " for its flame graph; ",
           h("b", {}, "Shift+drag"),
-          " another range for the difference.",
+          " another range for the difference. ",
         ),
+        this.#compares,
       ),
       this.#said,
     );
@@ -95,6 +104,10 @@ export class HeatMapView implements View {
 
   grow(): void {
     this.#moved();
+  }
+
+  #setCompares(on: boolean): void {
+    this.#compares.setAttribute("aria-pressed", String(on));
   }
 
   #only(words: HTMLElement): void {
@@ -200,7 +213,8 @@ export class HeatMapView implements View {
       }
       this.#canvas.setPointerCapture(event.pointerId);
       start = this.#cellOf(event, this.#map);
-      compares = event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
+      const pressed = this.#compares.getAttribute("aria-pressed") === "true";
+      compares = pressed || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
     });
     this.#canvas.addEventListener("pointermove", (event) => {
       if (!this.#map) return;
@@ -210,6 +224,7 @@ export class HeatMapView implements View {
     this.#canvas.addEventListener("pointerup", (event) => {
       if (start && this.#map)
         this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, true);
+      if (start) this.#setCompares(false);
       start = null;
     });
     this.#canvas.addEventListener("pointercancel", () => (start = null));

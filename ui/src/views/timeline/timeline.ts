@@ -19,6 +19,7 @@ import { drawRuler } from "./ruler";
 import { ROOM, TileStore } from "./tiles";
 import { laneWords, Tooltip } from "./tooltip";
 
+const MINUTE = 60_000_000;
 const RULER_PX = 30;
 /** Wait for a pan to slow down before asking. */
 const ASK_MS = 90;
@@ -74,11 +75,7 @@ export class Timeline implements View {
     replace(this.#said);
     const { source } = this.context;
     if (source.kind === "profile") {
-      replace(
-        this.element,
-        h("h2", {}, "Time line"),
-        notice("empty", "A profile has no lanes", "Only recordings of a node do. Its heat map is below."),
-      );
+      replace(this.element);
       return;
     }
     replace(this.element, h("h2", {}, "Time line"), notice("busy", "Reading the lanes…"));
@@ -162,12 +159,25 @@ export class Timeline implements View {
     const button = (words: string, title: string, press: () => void) =>
       h(
         "button",
-        { class: "small", title, attrs: { type: "button", "aria-label": title }, on: { click: press } },
+        {
+          class: "small",
+          title,
+          attrs: { type: "button", "aria-label": /\w/.test(words) ? null : title },
+          on: { click: press },
+        },
         words,
       );
+    const last = (words: string, minutes: number) =>
+      button(words, `The last ${words}`, () => {
+        const [from, to] = this.context.all;
+        this.context.setWindow([Math.max(from, to - minutes * MINUTE), to], "step");
+      });
+    const isLong = span(this.context.all) > 5 * MINUTE || this.context.source.live;
     return h(
       "span",
       "buttons",
+      isLong && last("5 min", 5),
+      isLong && last("1 h", 60),
       button("←", "Earlier (left arrow)", () => this.pan(-0.5)),
       button("→", "Later (right arrow)", () => this.pan(0.5)),
       button("+", "Zoom in (+)", () => this.zoom(0.5)),

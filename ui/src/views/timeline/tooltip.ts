@@ -11,6 +11,13 @@ const MOST_EVENTS = 6;
 export class Tooltip {
   readonly element = h("div", { class: "tooltip", attrs: { role: "tooltip", hidden: true } });
 
+  constructor() {
+    // What it was about has moved or gone.
+    for (const event of ["pointerdown", "wheel", "keydown", "scroll"]) {
+      addEventListener(event, () => this.hide(), { capture: true, passive: true });
+    }
+  }
+
   hide(): void {
     this.element.hidden = true;
   }

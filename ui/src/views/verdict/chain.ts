@@ -65,12 +65,18 @@ function arrow(diagnosis: Diagnosis, cause: string, effect: string, actions: Cha
         title: `Why the one leads to the other (${confidenceWord(sure)})`,
         attrs: {
           type: "button",
-          "data-link": String(index),
-          "aria-label": `${cause} leads to ${effect}: ${confidenceWord(sure)}`,
+          "data-link": nameOf(link),
+          "aria-expanded": "false",
+          "aria-label": `${percent(sure)}: ${cause} leads to ${effect}, ${confidenceWord(sure)}`,
         },
         on: { click: () => actions.link(link, index) },
       },
       h("span", "how-sure", percent(sure)),
     ),
   );
+}
+
+/** A link by what it joins: its place in the list changes when a live node is judged again. */
+export function nameOf(link: Link): string {
+  return `${link.cause}>${link.effect}`;
 }

@@ -14,7 +14,7 @@ export function findingDetail(context: Context, diagnosis: Diagnosis, finding: F
   return h(
     "div",
     { class: "detail", attrs: { role: "region", "aria-label": `Evidence of ${finding.id}` } },
-    h("h3", {}, h("span", "code", finding.code), ` ${finding.title}`),
+    h("h2", {}, h("span", "code", finding.code), ` ${finding.title}`),
     h("p", "about", meter(finding.confidence), ...sightings(context, finding, seen)),
     evidenceColumns({
       evidence: finding.evidence,
@@ -37,7 +37,7 @@ export function linkDetail(context: Context, link: Link): HTMLElement {
   return h(
     "div",
     { class: "detail", attrs: { role: "region", "aria-label": "Evidence of the link" } },
-    h("h3", {}, h("span", "code", link.cause), " leads to ", h("span", "code", link.effect)),
+    h("h2", {}, h("span", "code", link.cause), " leads to ", h("span", "code", link.effect)),
     link.confidence !== undefined && h("p", "about", meter(link.confidence)),
     linkEvidence(context, link),
   );

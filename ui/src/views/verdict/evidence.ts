@@ -1,4 +1,4 @@
-// Evidence in three columns: for, against, missing. None of them is hidden.
+// Evidence in columns: for, against, missing; those that hold something.
 
 import type { Evidence } from "../../api/types";
 import { h } from "../../dom/element";
@@ -14,19 +14,22 @@ export interface Shown {
 }
 
 export function evidenceColumns(shown: Shown): HTMLElement {
-  return h("div", "evidence", ...STANCES.map(([stance, heading, sign]) => column(shown, stance, heading, sign)));
+  const columns = STANCES.map(([stance, heading, sign]) => column(shown, stance, heading, sign));
+  const held = columns.filter((column) => column !== null);
+  return h("div", "evidence", ...(held.length > 0 ? held : [h("p", "quiet", "No evidence was recorded.")]));
 }
 
-function column(shown: Shown, stance: string, heading: string, sign: string): HTMLElement {
+function column(shown: Shown, stance: string, heading: string, sign: string): HTMLElement | null {
   const items = shown.evidence
     .map((evidence, i) => ({ evidence, at: shown.times[i] ?? null }))
     .filter(({ evidence }) => evidence.stance === stance);
+  if (items.length === 0) return null;
   const list = items.map(({ evidence, at }) => item(evidence, at, shown));
   return h(
     "div",
     `stance ${stance}`,
-    h("h4", {}, h("span", { class: "sign", attrs: { "aria-hidden": "true" } }, sign), ` ${heading}`),
-    items.length > 0 ? h("ul", {}, ...list) : h("p", "quiet", "nothing"),
+    h("h3", {}, h("span", { class: "sign", attrs: { "aria-hidden": "true" } }, sign), ` ${heading}`),
+    h("ul", {}, ...list),
   );
 }
 

@@ -5,10 +5,15 @@ import { copyButton } from "../../dom/copy";
 import { h } from "../../dom/element";
 import { REMEDIES } from "./words";
 
-export function remedyList(findings: Finding[], kinds = REMEDIES.map(([kind]) => kind)): HTMLElement {
+/** Headings are one step below that of what holds the list. */
+export function remedyList(
+  findings: Finding[],
+  level: "h2" | "h3" = "h3",
+  kinds = REMEDIES.map(([kind]) => kind),
+): HTMLElement {
   const groups = REMEDIES.filter(([kind]) => kinds.includes(kind)).map(([kind, heading]) => {
     const remedies = distinct(findings.flatMap((finding) => finding.remedies)).filter((remedy) => remedy.kind === kind);
-    return remedies.length > 0 && h("div", "remedies", h("h4", {}, heading), ...remedies.map(remedyItem));
+    return remedies.length > 0 && h("div", "remedies", h(level, {}, heading), ...remedies.map(remedyItem));
   });
   return h("div", "remedy-groups", ...groups);
 }

@@ -43,19 +43,30 @@ export function notSeen(diagnosis: Diagnosis): HTMLElement | null {
   const { gaps, not_judged } = diagnosis;
   if (gaps.length + not_judged.length === 0) return null;
   const items = [
-    ...gaps.map((gap) =>
+    ...alike(gaps, (gap) => `${gap.sensor}\n${gap.why}\n${gap.remedy}`).map(([gap, times]) =>
       h(
         "li",
         {},
         h("strong", {}, gap.sensor),
-        `: ${gap.why}`,
+        `: ${gap.why}${times > 1 ? ` (${times} times)` : ""}`,
         gap.remedy !== null && h("span", "source", `to see it: ${gap.remedy}`),
       ),
     ),
-    ...not_judged.map((rule) => h("li", {}, h("strong", {}, rule.code), ` was not judged: ${rule.because}`)),
+    ...not_judged.map((rule) => h("li", {}, h("strong", {}, rule.code), ` not assessed: ${rule.because}`)),
   ];
   const open = diagnosis.verdict.state === "blind";
-  return fold(`Not seen (${gaps.length + not_judged.length})`, h("ul", "plain", ...items), open);
+  return fold(`Blind spots (${items.length})`, h("ul", "plain", ...items), open);
+}
+
+/** Those that say the same as one, in their order, each with how often it is said. */
+function alike<T>(all: T[], key: (one: T) => string): [T, number][] {
+  const groups = new Map<string, [T, number]>();
+  for (const one of all) {
+    const known = groups.get(key(one));
+    if (known) known[1]++;
+    else groups.set(key(one), [one, 1]);
+  }
+  return [...groups.values()];
 }
 
 export function apart(diagnosis: Diagnosis): HTMLElement | null {
@@ -77,9 +88,17 @@ export function nodeFacts(diagnosis: Diagnosis): HTMLElement | null {
   const { node } = diagnosis;
   if (Object.keys(node.description).length === 0) return null;
   const rows = Object.entries(node.description).map(([name, value]) =>
-    h("tr", {}, h("th", { attrs: { scope: "row" } }, name.replace(/_/g, " ")), h("td", {}, value)),
+    h("tr", {}, h("th", { attrs: { scope: "row" } }, factWords(name)), h("td", {}, value)),
   );
   return fold("This node", h("div", "wide", h("table", {}, h("tbody", {}, ...rows))));
+}
+
+/** Settings keep their own names; the rest reads as words. */
+function factWords(name: string): string {
+  const setting = /^(sysctl|boot)_(.+)$/.exec(name);
+  if (setting) return `${setting[1] === "boot" ? "boot option" : "sysctl"} ${setting[2]}`;
+  const words = name.replace(/_/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function fold(title: string, body: HTMLElement, open = false): HTMLElement {

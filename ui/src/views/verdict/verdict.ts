@@ -6,7 +6,7 @@ import { h, replace } from "../../dom/element";
 import { errorNotice, notice } from "../../dom/notice";
 import { Latest } from "../../dom/once";
 import type { Context, View } from "../../shell/context";
-import { chain, meter } from "./chain";
+import { chain, meter, nameOf } from "./chain";
 import { findingDetail, linkDetail } from "./detail";
 import { nextStep, remedyList } from "./remedies";
 import { ahead, apart, fold, nodeFacts, notSeen, ruledOut } from "./rest";
@@ -15,14 +15,17 @@ import { STATES, unbroken } from "./words";
 export class Verdict implements View {
   readonly element = h("section", { class: "verdict", attrs: { id: "verdict", "aria-label": "Verdict" } });
   #detail = h("div", { attrs: { id: "detail" } });
+  /** On a phone cards lie one below the other, and a panel below all of them is out of sight. */
+  #narrow = matchMedia("(max-width: 760px)");
   #latest = new Latest();
   #diagnosis: Diagnosis | null = null;
   #listeners: ((diagnosis: Diagnosis | null) => void)[] = [];
 
   constructor(private context: Context) {
     context.store.subscribe((_, changed) => {
-      if (changed.has("finding")) this.#mark();
+      if (changed.has("finding") || changed.has("link")) this.#mark();
     });
+    this.#narrow.addEventListener("change", () => this.#mark());
   }
 
   /** Others draw what was found, too. */
@@ -33,10 +36,7 @@ export class Verdict implements View {
   open(): void {
     this.#tell(null);
     if (this.context.source.kind === "profile") {
-      replace(
-        this.element,
-        notice("empty", "A profile has no verdict", "It holds stacks alone: see the heat map and the flame graph."),
-      );
+      replace(this.element);
       return;
     }
     replace(this.element, notice("busy", "Judging…", "What was recorded is read and judged; that may take seconds."));
@@ -107,7 +107,7 @@ export class Verdict implements View {
   }
 
   #below(diagnosis: Diagnosis, others: HTMLElement[]): HTMLElement {
-    const todo = remedyList(inOrder(diagnosis), ["stop", "clean-up", "prevent"]);
+    const todo = remedyList(inOrder(diagnosis), "h2", ["stop", "clean-up", "prevent"]);
     return h(
       "div",
       "below",
@@ -123,15 +123,23 @@ export class Verdict implements View {
 
   #actions = {
     finding: (finding: Finding) => {
+      if (this.context.state.finding === finding.id) {
+        this.context.store.set({ finding: null, link: null }, "step");
+        return;
+      }
       const seen = this.#diagnosis?.times.findings[finding.id] ?? [];
       if (seen.length === 0) this.context.store.set({ finding: finding.id }, "step");
       else this.context.show(tellingOf(seen), finding.id, this.#coreOf(finding));
-      this.#mark();
     },
     link: (link: Link, index: number) => {
+      const name = nameOf(link);
+      if (this.context.state.link === name) {
+        this.context.store.set({ link: null }, "step");
+        return;
+      }
       const met = this.#diagnosis?.times.links[index];
       if (met) this.context.show(met, null);
-      replace(this.#detail, linkDetail(this.context, link));
+      this.context.store.set({ finding: null, link: name }, met ? "glide" : "step");
     },
   };
 
@@ -145,14 +153,46 @@ export class Verdict implements View {
     return finding.subject;
   }
 
-  /** Shows which card is chosen, and what stands behind it. */
+  /** Shows which card or arrow is chosen, and what stands behind it. */
   #mark(): void {
-    const id = this.context.state.finding;
-    for (const card of this.element.querySelectorAll<HTMLElement>("[data-finding]")) {
-      card.setAttribute("aria-expanded", String(card.dataset.finding === id));
+    const { finding: id, link: name } = this.context.state;
+    const diagnosis = this.#diagnosis;
+    const finding = diagnosis?.findings.find((finding) => finding.id === id);
+    const link = finding ? undefined : diagnosis?.links.find((link) => nameOf(link) === name);
+    const chosen = (element: HTMLElement) =>
+      finding ? element.dataset.finding === id : link !== undefined && element.dataset.link === name;
+    let holder: HTMLElement | undefined;
+    for (const element of this.element.querySelectorAll<HTMLElement>("[data-finding], [data-link]")) {
+      element.setAttribute("aria-expanded", String(chosen(element)));
+      if (chosen(element)) holder ??= element;
     }
-    const finding = this.#diagnosis?.findings.find((finding) => finding.id === id);
-    replace(this.#detail, finding && this.#diagnosis && findingDetail(this.context, this.#diagnosis, finding));
+    const detail =
+      (finding && diagnosis && findingDetail(this.context, diagnosis, finding)) || (link && linkDetail(this.context, link));
+    replace(this.#detail, detail && this.#closing(detail));
+    this.#putDetail(holder);
+  }
+
+  /** What opens also closes: by this button, by Esc, by a second click. */
+  #closing(detail: HTMLElement): HTMLElement {
+    const close = h(
+      "button",
+      {
+        class: "small close",
+        title: "Close (Esc)",
+        attrs: { type: "button" },
+        on: { click: () => this.context.store.set({ finding: null, link: null }, "step") },
+      },
+      "Close",
+    );
+    detail.prepend(close);
+    return detail;
+  }
+
+  #putDetail(holder: HTMLElement | undefined): void {
+    this.element.querySelector("li.in-place")?.remove();
+    const item = holder?.closest("li");
+    if (this.#narrow.matches && item) item.after(h("li", "in-place", this.#detail));
+    else this.element.querySelector(".below")?.before(this.#detail);
   }
 }
 

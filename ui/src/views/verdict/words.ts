@@ -3,10 +3,10 @@
 import type { Subject } from "../../api/types";
 
 export const STATES: Record<string, { word: string; sign: string }> = {
-  "cause-found": { word: "Cause found", sign: "●" },
-  "symptoms-only": { word: "Symptoms only", sign: "◐" },
+  "cause-found": { word: "Root cause found", sign: "●" },
+  "symptoms-only": { word: "Symptoms found, root cause unknown", sign: "◐" },
   healthy: { word: "Healthy", sign: "✓" },
-  blind: { word: "Blind", sign: "?" },
+  blind: { word: "Cannot tell", sign: "?" },
 };
 
 export const STANCES: [stance: string, heading: string, sign: string][] = [

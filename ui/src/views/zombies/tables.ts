@@ -30,10 +30,10 @@ function originNotes(origin: Origin): HTMLElement[] {
 }
 
 const PINS: ["file" | "shmem" | "anon" | "other", string][] = [
-  ["file", "files"],
-  ["shmem", "shared memory"],
-  ["anon", "anonymous memory"],
-  ["other", "other"],
+  ["file", "of files"],
+  ["shmem", "of shared memory"],
+  ["anon", "anonymous"],
+  ["other", "swapped or unevictable"],
 ];
 
 function pins(origin: Origin): HTMLElement {
@@ -46,7 +46,8 @@ function pins(origin: Origin): HTMLElement {
     place(part, { "flex-grow": String((value ?? 0) / total) });
     return part;
   });
-  const words = known.map(({ words, value }) => `${count(value ?? 0)} ${words}`).join(", ");
+  const parted = known.map(({ words, value }) => `${count(value ?? 0)} ${words}`).join(", ");
+  const words = `pages: ${parted}`;
   return h("span", "pins", words, h("span", { class: "pin-bar", attrs: { "aria-hidden": "true" } }, ...parts));
 }
 
@@ -59,6 +60,9 @@ export function unitTable(zombies: Zombies): HTMLElement {
     number(unit.leaked),
     number(unit.origins),
   ]);
+  const listed = zombies.units.reduce((sum, unit) => sum + (unit.dying ?? 0), 0);
+  const rest = (zombies.dying ?? 0) - listed;
+  if (rest > 0) rows.push([h("span", "quiet", "in no origin that was named"), bar(rest, most), "", "", ""]);
   return table(["Unit", "Dying", "Live", "Leaked", "Kinds"], rows);
 }
 

@@ -37,11 +37,7 @@ export class ZombiesView implements View {
   open(): void {
     this.#zombies = null;
     if (this.context.source.kind === "profile") {
-      replace(
-        this.element,
-        h("h2", {}, "Zombies"),
-        notice("empty", "A profile knows no cgroups", "Open a recording: `sexton record -o BUNDLE`."),
-      );
+      replace(this.element);
       return;
     }
     replace(this.element, h("h2", {}, "Zombies"), notice("busy", "Reading the census…"));
@@ -137,9 +133,15 @@ function figures(context: Context, zombies: Zombies): HTMLElement {
     figure("live", zombies.live, count),
     figure("leaked", zombies.leaked, count),
     figure("held by the dying", zombies.memory_bytes, bytes),
-    figure("a read of memory.stat", zombies.stat_read_ns, (ns) => length(ns / 1000)),
+    figure("a read of the root's memory.stat", readOf(zombies), (ns) => length(ns / 1000)),
     h("p", "quiet", `As of ${zombies.at === null ? "never" : dated(zombies.at, context.source.clock)}.`),
   );
+}
+
+/** The last of several reads in a row, as the table has it; else the one that the census took. */
+function readOf(zombies: Zombies): number | null {
+  const timed = zombies.reads.filter((read) => read.file === "memory.stat" && read.root_ns !== null);
+  return timed[timed.length - 1]?.root_ns ?? zombies.stat_read_ns;
 }
 
 function gaps(zombies: Zombies): HTMLElement {
