@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { gunzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { expect, inject, test } from "vitest";
 import { manyFrames } from "../dev/many.mjs";
@@ -42,6 +43,18 @@ test("the exported file opens from disk and asks nobody", async () => {
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test("the samples of the flame graph are saved as pprof", async () => {
+  await on(await open("#by=core&value=0"), async (page) => {
+    await page.locator("#flame").scrollIntoViewIfNeeded();
+    await page.locator(".flame-words", { hasText: "samples" }).waitFor();
+    const download = page.waitForEvent("download");
+    await page.getByRole("link", { name: "pprof" }).click();
+    const bytes = gunzipSync(await readFile(await (await download).path()));
+    // The names of functions are in it as they are.
+    expect(bytes.includes("memory_stat_show")).toBe(true);
+  });
 });
 
 test("everything can be done with keys", async () => {

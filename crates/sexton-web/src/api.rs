@@ -8,6 +8,7 @@ mod lanes;
 #[cfg(test)]
 mod openapi;
 mod params;
+mod pprof;
 mod samples;
 mod sources;
 mod tiles;
@@ -41,6 +42,7 @@ pub(crate) enum Question {
     HeatMap,
     Flame,
     Zombies,
+    Pprof,
     Export,
 }
 
@@ -53,6 +55,7 @@ impl Question {
             "heatmap" => Self::HeatMap,
             "flame" => Self::Flame,
             "zombies" => Self::Zombies,
+            "profile.pb.gz" => Self::Pprof,
             "export.html" => Self::Export,
             _ => return None,
         })
@@ -84,6 +87,11 @@ impl Question {
             }
             Self::HeatMap => kept::<heatmap::Asked>(app, source, request).await,
             Self::Flame => kept::<flame::Asked>(app, source, request).await,
+            Self::Pprof => {
+                let asked = read(&source, request, <flame::Asked as Lasting>::read).await?;
+                let work = move || pprof::answer(&source, &asked);
+                app.workshop.work(work).await
+            }
             Self::Export => {
                 let window = read(&source, request, |params, source| params.window(source)).await?;
                 let judged = diagnosis::answer(&app, &source).await?;

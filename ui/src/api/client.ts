@@ -46,6 +46,8 @@ export interface Client {
   flame(id: string, query: FlameQuery, signal?: AbortSignal): Promise<Flame>;
   zombies(id: string, signal?: AbortSignal): Promise<Zombies>;
   open(file: File): Promise<Source>;
+  /** The samples of a flame graph as pprof. */
+  pprofAddress(id: string, query: FlameQuery): string;
   exportAddress(id: string, range: Range | null): string;
 }
 

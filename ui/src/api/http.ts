@@ -70,6 +70,12 @@ export class HttpClient implements Client {
     return read(answer);
   }
 
+  pprofAddress(id: string, asked: FlameQuery): string {
+    const query = asked.range ? window_(asked.range) : new URLSearchParams();
+    narrow(query, asked.facet);
+    return `${BASE}/sources/${id}/profile.pb.gz?${query}`;
+  }
+
   exportAddress(id: string, range: Range | null): string {
     const query = range ? `?${window_(range)}` : "";
     return `${BASE}/sources/${id}/export.html${query}`;

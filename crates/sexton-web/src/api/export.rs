@@ -76,12 +76,7 @@ pub(super) fn answer(
     let view = view(app, source, window, diagnosed)?;
     let data = serde_json::to_string(&view).map_err(broken)?;
     let file = inline(&page, &data);
-    let name: String = source
-        .name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-        .take(60)
-        .collect();
+    let name = file_name(source);
     let response = Response::new(
         200,
         "text/html; charset=utf-8",
@@ -89,6 +84,12 @@ pub(super) fn answer(
     );
     let disposition = format!("attachment; filename=\"sexton-{name}.html\"");
     Ok(response.with("content-disposition", disposition))
+}
+
+/// The name of a source as part of the name of a file.
+pub(super) fn file_name(source: &Source) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    source.name.chars().map(plain).take(60).collect()
 }
 
 fn view<'a>(

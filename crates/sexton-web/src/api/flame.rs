@@ -116,12 +116,7 @@ impl Lasting for Asked {
         let mut samples = Samples::default();
         let mut count = |window: Window| {
             let mut counts = StackCounts::new(self.filter(source, window));
-            // Without times all samples are of one moment, whatever was asked.
-            let read = match source.has_times {
-                true => (window.from_ns, window.to_ns),
-                false => (0, u64::MAX),
-            };
-            samples.read(&bundle, read, &mut counts);
+            samples.read(&bundle, read_ns(source, window), &mut counts);
             counts
         };
         let now = count(self.window);
@@ -170,6 +165,16 @@ impl Asked {
         }
     }
 
+    /// Which samples of the window, not of the one that it is compared with.
+    pub(super) fn filter_now(&self, source: &Source) -> Filter {
+        self.filter(source, self.window)
+    }
+
+    /// What is read for it.
+    pub(super) fn read_ns(&self, source: &Source) -> (u64, u64) {
+        read_ns(source, self.window)
+    }
+
     fn filter(&self, source: &Source, window: Window) -> Filter {
         let times = source.has_times;
         Filter {
@@ -182,6 +187,14 @@ impl Asked {
             function: self.function.clone(),
             ..Filter::default()
         }
+    }
+}
+
+/// Without times all samples are of one moment, whatever was asked.
+fn read_ns(source: &Source, window: Window) -> (u64, u64) {
+    match source.has_times {
+        true => (window.from_ns, window.to_ns),
+        false => (0, u64::MAX),
     }
 }
 

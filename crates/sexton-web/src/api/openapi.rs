@@ -183,13 +183,25 @@ impl Maker {
         )
     }
 
-    fn flame(&mut self) -> Value {
+    fn pprof(&mut self) -> Value {
+        let of = ("pprof", "The samples of a window as pprof, for other viewers");
+        let refused = [
+            NO_SOURCE,
+            (413, "the file would be too large"),
+            (422, "the window is empty, or the expression makes no sense"),
+        ];
+        let file = json!({ "application/octet-stream": { "schema": { "type": "string" } } });
+        let parameters = self.samples();
+        self.get(of, parameters, file, &refused)
+    }
+
+    /// Which samples.
+    fn samples(&mut self) -> Vec<Value> {
         let mut parameters = self.window();
         let cpus = list(number(0, flame::MAX_CPU, None), flame::MAX_LIST);
         let pids = list(number(0, flame::MAX_PID, None), flame::MAX_LIST);
         let comms = list(text(flame::MAX_COMM_CHARS), flame::MAX_LIST);
         let function = "only stacks with a function that this regular expression matches";
-        let nodes = number(1, flame::MAX_NODES, Some(flame::DEFAULT_NODES));
         parameters.extend([
             query("cpu", cpus, "only these cores"),
             query("comm", comms, "only threads of these names"),
@@ -200,6 +212,14 @@ impl Maker {
                 "only this systemd unit",
             ),
             query("function", text(flame::MAX_TEXT_CHARS), function),
+        ]);
+        parameters
+    }
+
+    fn flame(&mut self) -> Value {
+        let nodes = number(1, flame::MAX_NODES, Some(flame::DEFAULT_NODES));
+        let mut parameters = self.samples();
+        parameters.extend([
             self.time("base_from", "the window to compare with; give both ends"),
             self.time("base_to", "its end"),
             query("nodes", nodes, "nodes at most; the lightest are left out"),
@@ -263,6 +283,7 @@ impl Maker {
             "/api/v1/sources/{id}/heatmap": self.heatmap(),
             "/api/v1/sources/{id}/flame": self.flame(),
             "/api/v1/sources/{id}/zombies": zombies,
+            "/api/v1/sources/{id}/profile.pb.gz": self.pprof(),
             "/api/v1/sources/{id}/export.html": self.export(),
             "/openapi.json": self.get(("openapi", "This document"), Vec::new(), document, &[]),
         })

@@ -84,6 +84,10 @@ export class EmbeddedClient implements Client {
     throw new Trouble("A page from disk cannot open files. `sexton serve` can.");
   }
 
+  pprofAddress(): string {
+    return "";
+  }
+
   exportAddress(): string {
     return "";
   }

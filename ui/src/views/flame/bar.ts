@@ -25,6 +25,7 @@ export class FlameBar {
   #plain: HTMLButtonElement;
   #legend = h("span", "legend");
   #tabs: HTMLButtonElement[];
+  #pprof: HTMLAnchorElement;
 
   constructor(
     private context: Context,
@@ -63,7 +64,8 @@ export class FlameBar {
       ),
     );
     const tabs = h("span", { class: "toggle", attrs: { role: "group", "aria-label": "Show as" } }, ...this.#tabs);
-    replace(this.element, tabs, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
+    this.#pprof = h("a", { class: "button small", title: "These samples as pprof, for other viewers" }, "pprof");
+    replace(this.element, this.#pprof, tabs, this.field, this.#share, this.#turn, this.#all, this.#whole, this.#plain, this.#legend);
   }
 
   #leave(event: KeyboardEvent): void {
@@ -80,7 +82,19 @@ export class FlameBar {
     this.#whole.hidden = !state.selection;
     this.#plain.hidden = !state.base;
     this.#share.textContent = found ? foundWords(found) : "";
+    this.#offer();
     replace(this.#legend, ...legend(flame, theme.name));
+  }
+
+  /** A file for other viewers, where there is a server to write it. */
+  #offer(): void {
+    const { client, source, state } = this.context;
+    this.#pprof.hidden = !client.served || !source;
+    if (this.#pprof.hidden) return;
+    const facet = { by: state.by, value: state.value };
+    const range = source.has_times ? this.context.looked : null;
+    this.#pprof.href = client.pprofAddress(source.id, { range, base: null, facet });
+    this.#pprof.download = `sexton-${source.name}.pb.gz`;
   }
 }
 
