@@ -353,31 +353,28 @@ pub(crate) fn heat(count: u32, max: u32) -> u8 {
     heat
 }
 
-/// White over yellow to dark red.
+/// From near white to dark blue, as on the page: lightness alone tells more from less, so that
+/// every kind of colour sight and a grey print can read it.
 pub(crate) fn color(heat: u8) -> [u8; 3] {
-    const STOPS: [(u8, [u8; 3]); 5] = [
-        (0, [255, 255, 255]),
-        (64, [255, 237, 160]),
-        (128, [254, 178, 76]),
-        (192, [240, 59, 32]),
-        (255, [128, 0, 38]),
+    const STOPS: [[u8; 3]; 7] = [
+        [246, 247, 244],
+        [234, 231, 212],
+        [208, 200, 158],
+        [158, 160, 132],
+        [98, 116, 134],
+        [44, 72, 124],
+        [14, 26, 66],
     ];
-    let after = STOPS
-        .iter()
-        .position(|(at, _)| heat <= *at)
-        .unwrap_or(4)
-        .max(1);
-    let ((low, from), (high, to)) = (STOPS[after - 1], STOPS[after]);
-    let mix = |from: u8, to: u8| {
-        let (from, to) = (i32::from(from), i32::from(to));
-        let (done, all) = (i32::from(heat) - i32::from(low), i32::from(high - low));
-        u8::try_from(from + (to - from) * done / all).unwrap_or(255)
+    const STEPS: usize = STOPS.len() - 1;
+    let place = usize::from(heat) * STEPS;
+    let stop = (place / 255).min(STEPS - 1);
+    let part = place - stop * 255;
+    let mix = |channel: usize| {
+        let (from, to) = (STOPS[stop][channel], STOPS[stop + 1][channel]);
+        let mixed = usize::from(from) * (255 - part) + usize::from(to) * part;
+        u8::try_from(mixed / 255).unwrap_or(255)
     };
-    [
-        mix(from[0], to[0]),
-        mix(from[1], to[1]),
-        mix(from[2], to[2]),
-    ]
+    [mix(0), mix(1), mix(2)]
 }
 
 #[cfg(test)]
@@ -479,8 +476,10 @@ mod tests {
     }
 
     #[test]
-    fn colors_grow_from_white_to_dark() {
-        assert_eq!((color(0), color(255)), ([255; 3], [128, 0, 38]));
+    fn colors_grow_from_light_to_dark() {
+        assert_eq!((color(0), color(255)), ([246, 247, 244], [14, 26, 66]));
+        let light = |heat: u8| color(heat).map(u32::from).iter().sum::<u32>();
+        assert!((1..=255).all(|heat| light(heat) <= light(heat - 1)));
         assert!(heat(1, 1_000_000) > 0);
         assert_eq!((heat(0, 5), heat(5, 5)), (0, 255));
     }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::json;
 use sexton_model::text::xml;
 
-use super::{Grid, Mark};
+use super::{Grid, Mark, color};
 use crate::export::script_json;
 
 const PAGE: &str = include_str!("heatmap.html");
@@ -33,7 +33,10 @@ pub fn write<W: Write>(
         })
     });
     let data = serde_json::Value::Array(maps.collect());
-    let page = PAGE.replace("{{title}}", &xml(title));
+    let ramp: Vec<[u8; 3]> = (0..=255).map(color).collect();
+    let page = PAGE
+        .replace("{{title}}", &xml(title))
+        .replace("{{ramp}}", &json!(ramp).to_string());
     let (before, after) = page.split_once("{{data}}").unwrap_or((&page, ""));
     out.write_all(before.as_bytes())?;
     out.write_all(script_json(&data).as_bytes())?;
