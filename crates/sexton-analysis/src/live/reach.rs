@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use sexton_model::fact::{Fact, cgroup, filesystem, host, nic, sexton, unit};
+use sexton_model::fact::{
+    Fact, core, exit, filesystem, host, napi, nic, pressure, runq, sexton, unit,
+};
+use sexton_model::fact::{cgroup, memory};
 
 use crate::rule::Rule;
 use crate::rules::RULES;
@@ -51,6 +54,40 @@ static STATES: &[&Fact] = &[
     &cgroup::CGROUP_UNRELEASED,
 ];
 
+/// Facts that come at every beat and that nothing here reads: a quarter of all records. They are
+/// for the time line and for metrics, so the window does not keep them.
+static UNREAD: &[&Fact] = &[
+    &cgroup::CGROUP_BIRTHS_ELSEWHERE,
+    &core::CORE_IDLE_RATIO,
+    &core::CORE_WORST_BUSY_RATIO,
+    &core::CORE_WORST_SYSTEM_RATIO,
+    &exit::PROCESS_EXITS_NORMAL,
+    &memory::MEMORY_MAJOR_FAULTS,
+    &napi::NAPI_DELAY_MAX_NS,
+    &napi::NAPI_DELAY_P50_NS,
+    &napi::NAPI_DELAY_P99_NS,
+    &napi::NAPI_WAIT_NS,
+    &nic::NIC_BQL_INFLIGHT_BYTES,
+    &nic::NIC_BQL_LIMIT_BYTES,
+    &nic::NIC_SENT_PACKETS,
+    &pressure::PRESSURE_CPU_FULL_AVG10_RATIO,
+    &pressure::PRESSURE_IO_SOME_AVG10_RATIO,
+    &pressure::PRESSURE_MEMORY_FULL_AVG10_RATIO,
+    &runq::RUNQ_DELAY_MAX_NS,
+    &runq::RUNQ_DELAY_MEAN_NS,
+    &runq::RUNQ_DELAY_P50_NS,
+    &runq::RUNQ_DELAY_P99_NS,
+    &runq::RUNQ_WAITING_NS,
+    &runq::RUNQ_WAITING_TASKS,
+    &sexton::SEXTON_CPU_RATIO,
+    &sexton::SEXTON_MEMORY_BYTES,
+];
+
+/// Whether anything may read it.
+pub(super) fn is_read(fact: &Fact) -> bool {
+    !UNREAD.contains(&fact)
+}
+
 /// How far back this rule looks.
 pub fn of_rule(rule: &Rule) -> Duration {
     let slow = SLOW.iter().find(|(code, _)| *code == rule.code);
@@ -84,6 +121,40 @@ mod tests {
         for (code, reach) in SLOW {
             assert!(rules::by_code(code).is_some(), "{code}");
             assert!((USUAL..=LONGEST).contains(&reach), "{code}");
+        }
+    }
+
+    /// The sources of this crate, without tests.
+    fn sources(folder: &std::path::Path, out: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.to_string_lossy().into_owned();
+            let is_test = name.contains("/testing") || name.ends_with("tests.rs");
+            if path.is_dir() {
+                sources(&path, out);
+            } else if !is_test && !name.ends_with("live/reach.rs") {
+                let text = std::fs::read_to_string(&path).expect("text");
+                let code = text.split("#[cfg(test)]\nmod tests {").next();
+                out.push(code.unwrap_or_default().to_owned());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_is_read_nowhere() {
+        let mut code = Vec::new();
+        sources(
+            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut code,
+        );
+        assert!(code.len() > 100);
+        for fact in UNREAD {
+            let constant = fact.name.to_uppercase();
+            let reads = |text: &&String| {
+                text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .any(|word| word == constant)
+            };
+            assert_eq!(code.iter().find(reads), None, "{constant}");
         }
     }
 

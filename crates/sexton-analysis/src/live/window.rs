@@ -50,6 +50,9 @@ impl Window {
             }
             return;
         };
+        if !reach::is_read(fact) {
+            return;
+        }
         if is_own_word(fact) {
             let began = self.began.unwrap_or(record.at);
             self.began = Some(began.min(record.at));

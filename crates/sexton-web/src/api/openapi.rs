@@ -184,7 +184,10 @@ impl Maker {
     }
 
     fn pprof(&mut self) -> Value {
-        let of = ("pprof", "The samples of a window as pprof, for other viewers");
+        let of = (
+            "pprof",
+            "The samples of a window as pprof, for other viewers",
+        );
         let refused = [
             NO_SOURCE,
             (413, "the file would be too large"),

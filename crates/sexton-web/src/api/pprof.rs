@@ -20,7 +20,11 @@ pub(super) fn answer(source: &Source, asked: &Asked) -> Result<Response, Problem
     let mut file = Pprof::new(Bounded::default(), asked.filter_now(source)).map_err(too_large)?;
     samples.read(&bundle, asked.read_ns(source), &mut file);
     let bytes = file.finish(samples.tables()).map_err(too_large)?.0;
-    let response = Response::new(200, "application/octet-stream", Payload::Shared(bytes.into()));
+    let response = Response::new(
+        200,
+        "application/octet-stream",
+        Payload::Shared(bytes.into()),
+    );
     let name = file_name(source);
     let disposition = format!("attachment; filename=\"sexton-{name}.pb.gz\"");
     Ok(response.with("content-disposition", disposition))
