@@ -30,6 +30,7 @@ pub(crate) fn docs() -> Result<ExitCode> {
         ("facts", "docs"),
         ("prometheus", "deploy/prometheus"),
         ("grafana", "deploy/grafana"),
+        ("kubernetes", "docs"),
     ] {
         let folder = workspace::root().join(folder);
         command::run(

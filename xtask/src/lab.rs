@@ -49,6 +49,8 @@ pub(crate) enum Lab {
         #[command(flatten)]
         machine: Machine,
     },
+    /// Try what Kubernetes is told, and what is deployed there, against a real API server
+    Kubernetes,
     /// A shell in a guest, with sexton in /job; leaving it powers the guest off
     Shell {
         #[command(flatten)]
@@ -123,6 +125,7 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
             let place = machine.place()?;
             keep::keep(&scenario(name)?, &place)
         }
+        Lab::Kubernetes => kubernetes::test(),
         Lab::Shell { machine } => {
             console::shell(&Place::guest(machine.kernel.as_deref(), machine.cgroup)?)
         }

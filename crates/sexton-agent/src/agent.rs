@@ -11,14 +11,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sexton_analysis::live::Stepper;
+use sexton_analysis::live::{Lives, Step, Stepper};
 use sexton_host::{Host, clock, own};
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
 use sexton_store::{Boot, BundleWriter, Held, Ring, StoreError};
 
+use crate::boot_proof::BootProof;
 use crate::budget::Meter;
-use crate::findings::FindingsLog;
+use crate::findings::{FindingsLog, Lived};
 use crate::incidents::Incidents;
 use crate::pool::SensorPool;
 use crate::recorder::{Progress, RecordError};
@@ -41,6 +42,20 @@ pub type Log = Box<dyn FnMut(Level, &str) + Send>;
 
 /// Who is shown what the sensors said, as it passes.
 pub type Tap = Box<dyn FnMut(&[Record]) + Send>;
+
+/// What is known after a verdict.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    /// The verdict, and what changed with it.
+    pub step: &'a Step,
+    /// The lives of findings.
+    pub lives: &'a Lives,
+    /// What was open before the last reboot, and what became of it.
+    pub boot_proofs: &'a [BootProof],
+}
+
+/// Who is told each verdict.
+pub type OnVerdict = Box<dyn FnMut(&Judged<'_>) + Send>;
 
 /// Why an agent could not start.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +84,12 @@ pub struct Agent {
     shared: Shared,
     log: Log,
     tap: Option<Tap>,
+    on_verdict: Option<OnVerdict>,
+    /// What was open when the boots before this one ended.
+    open_before: Vec<Lived>,
+    boot_proofs: Vec<BootProof>,
+    /// When the ring of this boot began.
+    began: Moment,
     /// What the ring held when this agent started: lines of logs up to here are there already.
     known_until: Option<Moment>,
     synced: Instant,
@@ -96,6 +117,11 @@ impl Agent {
     /// Hands every record from now on to this function, before it is judged.
     pub fn set_tap(&mut self, tap: Tap) {
         self.tap = Some(tap);
+    }
+
+    /// Hands every verdict from now on to this function.
+    pub fn set_on_verdict(&mut self, tell: OnVerdict) {
+        self.on_verdict = Some(tell);
     }
 
     /// Works for a while.

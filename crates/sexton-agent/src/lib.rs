@@ -6,6 +6,7 @@
 //! that says so, never those of the others; one that panics is benched.
 
 mod agent;
+mod boot_proof;
 mod budget;
 mod clock;
 mod findings;
@@ -17,7 +18,8 @@ mod settings;
 mod socket;
 mod status;
 
-pub use agent::{Agent, AgentError, Level, Log, Tap};
+pub use agent::{Agent, AgentError, Judged, Level, Log, OnVerdict, Tap};
+pub use boot_proof::BootProof;
 pub use budget::SHED_ORDER;
 pub use clock::ClockWatch;
 pub use findings::{FindingsLog, Lived, lives_of};
@@ -27,4 +29,4 @@ pub use pool::{Member, SensorPool};
 pub use recorder::{Progress, RecordError, Recorder};
 pub use settings::{Budget, Settings};
 pub use socket::{ask, serve_status};
-pub use status::{FindingStatus, ForecastStatus, SensorStatus, Shared, Status};
+pub use status::{FindingStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared, Status};

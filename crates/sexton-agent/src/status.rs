@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use crate::boot_proof::BootProof;
+
 /// The schema of the status.
 pub(crate) const SCHEMA: &str = "sexton.status/1";
 
@@ -65,6 +67,10 @@ pub struct Status {
     pub findings: Vec<FindingStatus>,
     /// What passes which limit when, if it grows on as it does.
     pub forecasts: Vec<ForecastStatus>,
+    /// What was open before the last reboot, and whether it is proved to be gone.
+    pub boot_proofs: Vec<BootProof>,
+    /// How telling Kubernetes goes; none when it is off.
+    pub kubernetes: Option<KubernetesStatus>,
     /// Incidents that are kept.
     pub incidents: usize,
     /// Their bytes.
@@ -73,6 +79,22 @@ pub struct Status {
     pub http: Option<String>,
     /// Settings of a reload that need a restart.
     pub needs_restart: Vec<String>,
+}
+
+/// How telling the API server of Kubernetes goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KubernetesStatus {
+    /// The name of the node there.
+    pub node: String,
+    /// Requests that were made.
+    pub requests: u64,
+    /// Of these, those that failed.
+    pub failed: u64,
+    /// Turns of findings that were dropped before they could be told.
+    pub dropped: u64,
+    /// What keeps it from telling, while something does.
+    pub trouble: Option<String>,
 }
 
 /// How a sensor is.

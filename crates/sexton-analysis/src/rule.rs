@@ -2,6 +2,7 @@
 
 use sexton_model::diagnosis::{Forecast, NotJudged};
 use sexton_model::fact::Measure;
+use sexton_model::family::Family;
 use sexton_model::finding::Finding;
 use sexton_model::subject::SubjectKind;
 
@@ -13,6 +14,8 @@ use crate::rules;
 pub struct Rule {
     /// Its code, `MCG001`; never used again for another.
     pub code: &'static str,
+    /// What it is told as outside of the node.
+    pub family: Family,
     /// The trouble, in a few words.
     pub title: &'static str,
     /// What nobody sees while it cannot judge, in a few words: a blind spot.

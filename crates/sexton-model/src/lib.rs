@@ -4,6 +4,7 @@ pub mod audit;
 pub mod census;
 pub mod diagnosis;
 pub mod fact;
+pub mod family;
 pub mod finding;
 pub mod fix;
 pub mod gap;

@@ -5,6 +5,7 @@
 //! - `purge`: has the kernel let go of what it left, rung by rung;
 //! - `journal`: how to take it back, written before anything is done;
 //! - `fix`: all of that in order, looking before and after each step;
+//! - `outcome`: what the last fix came to, kept for `sexton reboot-needed`;
 //! - `image`: turns units off in a root that has not booted.
 
 mod command;
@@ -14,6 +15,7 @@ mod fix;
 pub mod image;
 pub mod journal;
 pub mod lock;
+pub mod outcome;
 mod purge;
 mod sentinel;
 mod source;

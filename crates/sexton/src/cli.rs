@@ -4,6 +4,7 @@ pub mod agent;
 pub mod btf;
 pub mod bundle;
 pub mod fix;
+pub mod kubernetes;
 pub mod profile;
 
 use std::net::SocketAddr;
@@ -141,6 +142,21 @@ pub enum Command {
     /// An incident holds what was recorded from ten minutes before a serious finding opened
     /// until five minutes after. diagnose --from NAME and serve NAME open one.
     Incidents(agent::IncidentsArgs),
+    /// Whether only a reboot is left, for kured: 0 yes, 1 no, 2 cannot tell
+    ///
+    /// Yes only when `sexton fix --apply` ran in this boot, could not free enough dying memory
+    /// cgroups, and no new ones come: else the next boot is like this one.
+    RebootNeeded,
+    /// Whether what was open before the last reboot is gone, with the proof
+    ///
+    /// The agent watches each boot for ten minutes: the rule finds nothing, the unit is off or
+    /// does not loop, the count of dying memory cgroups is flat. Exits with 0 when all is
+    /// proved, with 1 when it is not (yet), with 2 when no agent answers, and with 3 when it
+    /// has not judged yet.
+    VerifyBoot(kubernetes::VerifyBootArgs),
+    /// What a cluster needs beside the agent; the agent itself tells conditions and events
+    #[command(subcommand)]
+    Kubernetes(kubernetes::KubernetesCommand),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Write man pages or shell completions
@@ -434,6 +450,8 @@ pub enum Generated {
     Prometheus,
     /// Dashboards for Grafana
     Grafana,
+    /// The page of conditions that Kubernetes is told, as Markdown
+    Kubernetes,
 }
 
 /// Arguments of `sexton generate`.

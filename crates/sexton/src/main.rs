@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         Command::Agent(args) => commands::agent::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Incidents(args) => commands::incidents::run(&args),
+        Command::Kubernetes(command) => commands::kubernetes::run(&command),
+        Command::RebootNeeded => commands::reboot_needed::run(),
+        Command::VerifyBoot(args) => commands::verify_boot::run(&args),
         Command::Completions(args) => commands::generate::completions_of(args.shell),
         Command::Generate(args) => commands::generate::run(&args),
     };

@@ -3,13 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::play::fingerprint;
-use crate::command;
 use crate::guest::mirror::Mirror;
+use crate::{command, setup, workspace};
 
 const BUILD: &str = include_str!("kubernetes.sh");
 
@@ -42,6 +42,29 @@ pub(super) fn programs() -> Result<Vec<PathBuf>> {
     }
     let name = |program: &str| program.rsplit('/').next().map(|name| folder.join(name));
     Ok(PROGRAMS.into_iter().filter_map(name).collect())
+}
+
+/// Tests that need an API server, on one that is started for them on loopback.
+pub(super) fn test() -> Result<ExitCode> {
+    setup::install_missing(setup::For::Guests)?;
+    let programs = programs()?;
+    let folder = programs.first().and_then(|program| program.parent());
+    let folder = folder.context("there are no programs")?;
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args([
+            "test",
+            "-p",
+            "sexton-kubernetes",
+            "--test",
+            "real",
+            "--",
+            "--nocapture",
+        ])
+        .env("SEXTON_KUBERNETES", folder)
+        .current_dir(workspace::root());
+    command::run(&mut cargo)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Builds them into a folder, in a Debian that is thrown away.

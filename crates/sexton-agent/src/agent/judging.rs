@@ -8,7 +8,8 @@ use sexton_model::diagnosis::Diagnosis;
 use sexton_model::finding::Severity;
 use sexton_model::moment::Moment;
 
-use super::{Agent, Level};
+use super::{Agent, Judged, Level};
+use crate::boot_proof::{self, BootProof};
 use crate::status::{FindingStatus, ForecastStatus};
 
 /// A step that is later than this is left out: the node slept, or this process was stopped.
@@ -90,6 +91,40 @@ impl Agent {
             status.forecasts = forecasts(&step.diagnosis);
         });
         self.tell_findings(now);
+        self.prove_boot(step, now);
+        if let Some(tell) = &mut self.on_verdict {
+            tell(&Judged {
+                step,
+                lives: self.stepper.lives(),
+                boot_proofs: &self.boot_proofs,
+            });
+        }
+    }
+
+    /// Looks whether what was open before the reboot is gone. What is proved stays so: what
+    /// comes after is a finding of this boot.
+    fn prove_boot(&mut self, step: &Step, now: Moment) {
+        let is_done = |proofs: &[BootProof]| proofs.iter().all(|proof| proof.is_proved);
+        if self.open_before.is_empty() || !self.boot_proofs.is_empty() && is_done(&self.boot_proofs)
+        {
+            return;
+        }
+        let watched = now.since(self.began);
+        let window = self.stepper.window();
+        let proofs = boot_proof::prove(&self.open_before, window, &step.diagnosis, watched);
+        let is_told = |proof: &BootProof| self.boot_proofs.iter().any(|it| it == proof);
+        let new: Vec<BootProof> = proofs
+            .iter()
+            .filter(|proof| proof.is_proved && !is_told(proof))
+            .cloned()
+            .collect();
+        for proof in new {
+            let text = format!("boot verified: {} is gone: {}", proof.id, proof.text);
+            self.say(Level::Info, &text);
+        }
+        self.boot_proofs = proofs;
+        let proofs = self.boot_proofs.clone();
+        self.shared.change(|status| status.boot_proofs = proofs);
     }
 
     fn log_change(&mut self, change: &Change) {

@@ -17,6 +17,7 @@ use sexton_model::fact::core::{
     CORE_UNACCOUNTED_RATIO, CORE_USER_RATIO,
 };
 use sexton_model::fact::{Fact, Measure};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
@@ -34,6 +35,7 @@ const CODE: &str = "CPU001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::CoreLost,
     title: "one core is lost to system time",
     sees: "lost cores",
     needs: &["cores"],

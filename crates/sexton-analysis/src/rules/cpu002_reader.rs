@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sexton_model::fact::Measure;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -27,6 +28,7 @@ const CODE: &str = "CPU002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::CoreLost,
     title: "a process spends a core on memory cgroup statistics",
     sees: "readers of cgroup statistics",
     needs: &[],

@@ -23,6 +23,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -38,6 +39,7 @@ const CODE: &str = "CPU003";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::CpuShort,
     title: "the CPU is saturated",
     sees: "CPU saturation",
     needs: &["cores"],

@@ -16,6 +16,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::pressure::{
     CPU_QUOTA_CGROUPS, CPU_QUOTA_CORES, CPU_THROTTLED_RATIO, PRESSURE_CPU_FULL_RATIO,
 };
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -33,6 +34,7 @@ const CODE: &str = "CPU004";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::CpuShort,
     title: "a cgroup is throttled by its CPU quota",
     sees: "CPU throttling",
     needs: &["pressure"],

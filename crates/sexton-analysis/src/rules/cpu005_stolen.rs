@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::CORE_STEAL_RATIO;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
@@ -27,6 +28,7 @@ const CODE: &str = "CPU005";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::CpuShort,
     title: "time is stolen by the hypervisor, or the clock is throttled",
     sees: "stolen CPU time",
     needs: &["cores"],

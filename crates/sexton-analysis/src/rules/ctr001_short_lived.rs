@@ -14,6 +14,7 @@ mod by_cgroup;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -32,6 +33,7 @@ const CODE: &str = "CTR001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::ContainerChurn,
     title: "containers of one image exit within seconds of their start",
     sees: "short-lived containers",
     needs: &[],

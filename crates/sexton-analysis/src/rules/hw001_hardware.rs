@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -30,6 +31,7 @@ const CODE: &str = "HW001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Hardware,
     title: "the hardware reports errors",
     sees: "hardware errors",
     needs: &["klog"],

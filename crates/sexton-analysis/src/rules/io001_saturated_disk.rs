@@ -17,6 +17,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::fact::disk::{DISK_BUSY_RATIO, DISK_COMPLETED, DISK_SEEN};
 use sexton_model::fact::pressure::{PRESSURE_IO_FULL_RATIO, PRESSURE_IO_SOME_RATIO};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -33,6 +34,7 @@ const CODE: &str = "IO001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Storage,
     title: "a disk is saturated or stalls",
     sees: "saturated disks",
     needs: &["disks"],

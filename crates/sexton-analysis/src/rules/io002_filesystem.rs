@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use sexton_model::fact::filesystem::{self as fact, FilesystemSeen};
 use sexton_model::fact::{Fact, Measure};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -32,6 +33,7 @@ const CODE: &str = "IO002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Storage,
     title: "a filesystem is full, or read-only after an error",
     sees: "full filesystems",
     needs: &[],

@@ -14,6 +14,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::fact::container::{CONTAINER_EXITED, ContainerExited, OutOfMemory};
 use sexton_model::fact::exit::{PROCESS_FAILED, ProcessExit};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -28,6 +29,7 @@ const CODE: &str = "JOB001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::WorkLost,
     title: "a workload failed after a NIC reset",
     sees: "lost work",
     needs: &[],

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -24,6 +25,7 @@ const CODE: &str = "KRN001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Kernel,
     title: "the kernel reported a lockup, stall or hung task",
     sees: "kernel complaints",
     needs: &["klog"],

@@ -14,6 +14,7 @@
 use sexton_model::fact::Measure;
 use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED, LIMIT_USED_RATIO};
 use sexton_model::fact::memcg::MEMCG_LIVE;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -27,6 +28,7 @@ const CODE: &str = "LIM001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::LimitNear,
     title: "a limit of the kernel is near or reached",
     sees: "kernel limits",
     needs: &["limits"],

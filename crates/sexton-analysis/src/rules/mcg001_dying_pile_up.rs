@@ -15,6 +15,7 @@ mod nameless;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -30,6 +31,7 @@ const CODE: &str = "MCG001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::MemoryCgroupLeak,
     title: "dying memory cgroups pile up",
     sees: "dying memory cgroups",
     needs: &["memcg"],

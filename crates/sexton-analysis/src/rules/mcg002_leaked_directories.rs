@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sexton_model::fact::Measure;
 use sexton_model::fact::cgroup::CGROUP_BORN;
 use sexton_model::fact::memcg as fact;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -28,6 +29,7 @@ const CODE: &str = "MCG002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::MemoryCgroupLeak,
     title: "live cgroup directories are leaked",
     sees: "leaked cgroup directories",
     needs: &["memcg"],

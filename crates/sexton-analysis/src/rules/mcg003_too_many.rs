@@ -9,6 +9,7 @@
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::Subject;
 
@@ -20,6 +21,7 @@ const CODE: &str = "MCG003";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::MemoryCgroupLeak,
     title: "there are too many memory cgroups",
     sees: "number of memory cgroups",
     needs: &["memcg"],

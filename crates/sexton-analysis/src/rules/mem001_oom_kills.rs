@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -30,6 +31,7 @@ const CODE: &str = "MEM001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::MemoryShort,
     title: "the kernel kills processes for lack of memory",
     sees: "OOM kills",
     needs: &[],

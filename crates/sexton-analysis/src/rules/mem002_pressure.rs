@@ -17,6 +17,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::memory as fact;
 use sexton_model::fact::pressure::{PRESSURE_IO_SOME_RATIO, PRESSURE_MEMORY_SOME_RATIO};
 use sexton_model::fact::process::TASKS_WAITING_FOR_IO;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -30,6 +31,7 @@ const CODE: &str = "MEM002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::MemoryShort,
     title: "tasks wait for memory",
     sees: "memory pressure",
     needs: &["memory"],

@@ -17,6 +17,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED, NapiDelay};
 use sexton_model::fact::nic::{NIC_INTERRUPT, NicInterrupt};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -32,6 +33,7 @@ const CODE: &str = "NET001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::NetworkStarved,
     title: "NAPI polling starves on a core",
     sees: "delayed NAPI polling",
     needs: &["napi"],

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use sexton_model::fact::network::{self as fact, LISTEN_QUEUE, ListenQueue};
 use sexton_model::fact::nic::NIC_CARRIER_CHANGES;
 use sexton_model::fact::{Fact, Measure};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -32,6 +33,7 @@ const CODE: &str = "NET002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::NetworkDrops,
     title: "packets or connections are dropped, and more and more of them",
     sees: "dropped packets",
     needs: &["network"],

@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -24,6 +25,7 @@ const CODE: &str = "NIC001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::NicReset,
     title: "a NIC reset or timed out",
     sees: "NIC resets",
     needs: &[],

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::process::{BlockedTask, BlockedTasks, TASKS_BLOCKED};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -31,6 +32,7 @@ const CODE: &str = "TASK001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Tasks,
     title: "tasks hang in D state",
     sees: "hung tasks",
     needs: &["processes"],

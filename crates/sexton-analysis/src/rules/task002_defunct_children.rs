@@ -13,6 +13,7 @@
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::process::{DEFUNCT_CHILDREN, DefunctChildren};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -30,6 +31,7 @@ const SOURCE: &str = "processes: /proc/PID/stat";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Tasks,
     title: "defunct processes pile up",
     sees: "defunct processes",
     needs: &["processes"],

@@ -17,6 +17,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::TASKS_CREATED;
 use sexton_model::fact::exit::{PROCESS_MAKER, ProcessMaker};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -35,6 +36,7 @@ const CODE: &str = "TASK003";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::Tasks,
     title: "processes are created in a storm",
     sees: "fork storms",
     needs: &["exits"],

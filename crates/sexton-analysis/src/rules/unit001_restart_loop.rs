@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sexton_model::fact::unit::{self as fact, UnitStopped};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::record::Event;
 use sexton_model::subject::Subject;
@@ -29,6 +30,7 @@ const CODE: &str = "UNIT001";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitLoop,
     title: "a unit restarts in a loop",
     sees: "restart loops",
     needs: &["units"],

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
+use sexton_model::family::Family;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
@@ -39,6 +40,7 @@ const CODE: &str = "UNIT002";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitLoop,
     title: "an active unit churns containers or cgroups",
     sees: "hidden churn",
     needs: &[],

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use sexton_model::fact::unit::{self as fact, UnitSeen, UnitStarted, UnitStopped};
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
@@ -24,6 +25,7 @@ const LIMIT_HIT: &str = "start-limit-hit";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitFailed,
     title: "a unit has failed",
     sees: "failed units",
     needs: &["units"],

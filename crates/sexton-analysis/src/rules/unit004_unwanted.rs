@@ -8,6 +8,7 @@
 //! Next: `sexton image fix` where the image is made; `sexton fix --unit UNIT` on the node.
 
 use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::text::shell_word;
 
@@ -19,6 +20,7 @@ const CODE: &str = "UNIT004";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitUnwanted,
     title: "an enabled unit has no use in this deployment",
     sees: "unwanted units",
     needs: &["unit_files"],

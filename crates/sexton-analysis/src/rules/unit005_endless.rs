@@ -10,6 +10,7 @@
 //! Next: turn the unit off, or bound it: a drop-in with `StartLimitIntervalSec=1h`.
 
 use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 
 use crate::case::Case;
@@ -22,6 +23,7 @@ const CODE: &str = "UNIT005";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitLoop,
     title: "a unit's settings make an endless loop",
     sees: "endless units",
     needs: &["unit_files"],

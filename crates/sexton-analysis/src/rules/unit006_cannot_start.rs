@@ -7,6 +7,7 @@
 //! Next: install what is missing, or turn the unit off.
 
 use sexton_model::fact::unit::UNIT_FILE;
+use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 
 use crate::case::Case;
@@ -18,6 +19,7 @@ const CODE: &str = "UNIT006";
 
 pub(super) static RULE: Rule = Rule {
     code: CODE,
+    family: Family::UnitLoop,
     title: "a unit cannot start here",
     sees: "units that cannot start",
     needs: &["unit_files"],

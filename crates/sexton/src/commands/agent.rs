@@ -2,6 +2,7 @@
 //! agent itself, which is in `sexton-agent`.
 
 pub mod config;
+pub mod kubernetes;
 mod page;
 mod scrape;
 
@@ -11,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use sexton_agent::{Agent, Budget, Level, Log, Member, Notify, Settings, Shared, serve_status};
+use sexton_agent::{
+    Agent, Budget, Level, Log, Member, Notify, Settings, Shared, Tap, serve_status,
+};
 use sexton_host::Host;
 use sexton_sensors::{SENSORS, stacks};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -21,6 +24,7 @@ use crate::cli::agent::{AgentArgs, AgentCommand};
 use crate::exit::Exit;
 use crate::policy;
 use config::Config;
+use kubernetes::Kubernetes;
 
 /// How long one step of the agent takes: what comes meanwhile is kept together.
 const BEAT: Duration = Duration::from_millis(500);
@@ -58,8 +62,14 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
             .with_context(|| format!("cannot listen on {}", socket.display()))?;
     }
     let scrape = scrape::Scrape::new();
-    if config.http.is_some() {
-        agent.set_tap(scrape.tap());
+    let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
+    let taps = config.http.map(|_| scrape.tap()).into_iter();
+    let taps: Vec<Tap> = taps
+        .chain(kubernetes.as_ref().map(Kubernetes::tap))
+        .collect();
+    set_taps(&mut agent, taps);
+    if let Some(kubernetes) = &kubernetes {
+        agent.set_on_verdict(kubernetes.on_verdict());
     }
     let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
     let mut log = log();
@@ -73,6 +83,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     while !stop.load(Ordering::Relaxed) {
         agent.step(BEAT);
         heart.beat(&shared);
+        kubernetes.iter().for_each(|it| it.tell_status(&shared));
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
@@ -90,6 +101,15 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     Ok(Exit::NothingFound)
 }
 
+/// Shows each record to all of them.
+fn set_taps(agent: &mut Agent, mut taps: Vec<Tap>) {
+    if !taps.is_empty() {
+        agent.set_tap(Box::new(move |records| {
+            taps.iter_mut().for_each(|tap| tap(records));
+        }));
+    }
+}
+
 /// A file that is wrong changes nothing.
 fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut Log) {
     let read = Config::read(file).and_then(|config| Ok((settings(&config)?, config)));
@@ -98,6 +118,9 @@ fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut
             let mut waiting = agent.reload(settings);
             let is_elsewhere = (&config.http, &config.socket, &config.token_file)
                 != (&old.http, &old.socket, &old.token_file);
+            if config.kubernetes != old.kubernetes {
+                waiting.push("kubernetes".into());
+            }
             if is_elsewhere {
                 waiting.push("listen".into());
             }

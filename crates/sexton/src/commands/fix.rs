@@ -7,12 +7,13 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use sexton_host::Host;
+use sexton_host::{Host, clock, machine};
 use sexton_model::census::Census;
 use sexton_model::fix::{FixReport, Plan};
 use sexton_model::gap::Gap;
 use sexton_remedy::journal::{self, Journal};
 use sexton_remedy::lock::{self, Lock};
+use sexton_remedy::outcome::{self, Outcome};
 use sexton_remedy::{Allowance, Consent, Eyes, Fix};
 use sexton_report::fix as report;
 use sexton_sensors::memcg::{CensusOptions, census};
@@ -112,7 +113,25 @@ fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
     if let (Some(path), true) = (&args.reboot_sentinel, done.reboot_advised) {
         sexton_remedy::ask_for_reboot(path, &consent)?;
     }
+    keep_outcome(fix, &done, &consent)?;
     show_report(args, plan, &done)
+}
+
+/// For `sexton reboot-needed`, which is asked later and looks at the whole node.
+fn keep_outcome(fix: &mut Fix<'_>, done: &FixReport, consent: &Consent) -> Result<()> {
+    let dying = fix
+        .eyes
+        .census()
+        .ok()
+        .and_then(|census| census.counts.dying);
+    let outcome = Outcome {
+        boot_id: machine::boot_id(fix.host)?,
+        wall_ns: clock::wall_ns(),
+        dying,
+        still_leaking: done.still_leaking.clone(),
+        reboot_advised: done.reboot_advised,
+    };
+    Ok(outcome.keep(Path::new(outcome::FILE), consent)?)
 }
 
 fn show_report(args: &FixArgs, plan: &Plan, done: &FixReport) -> Result<Exit> {

@@ -11,6 +11,8 @@ use clap_complete::Shell;
 use sexton_analysis::rules::{RULES, by_code};
 use sexton_export::dashboards;
 use sexton_export::rules::{self, Code, Limits};
+use sexton_kubernetes::conditions::kind;
+use sexton_model::family::Family;
 use sexton_report::explain::markdown;
 
 use crate::cli::{Cli, GenerateArgs, Generated};
@@ -28,6 +30,7 @@ pub fn run(args: &GenerateArgs) -> Result<Exit> {
         Generated::Facts => facts(folder),
         Generated::Prometheus => prometheus(folder),
         Generated::Grafana => grafana(folder),
+        Generated::Kubernetes => kubernetes(folder),
     };
     written.with_context(|| format!("cannot write to {}", folder.display()))?;
     Ok(Exit::NothingFound)
@@ -80,6 +83,30 @@ fn prometheus(folder: &Path) -> Result<()> {
     fs::write(folder.join(rules::RULES_FILE), rules::rules(&codes, limits))?;
     fs::write(folder.join(rules::TESTS_FILE), rules::tests(&codes, limits))?;
     Ok(())
+}
+
+/// The conditions, each with the rules of its family.
+fn kubernetes(folder: &Path) -> Result<()> {
+    let mut page = String::from(
+        "<!-- Printed from the definitions of rules by `cargo xtask docs`; change those instead. -->
+
+# Conditions
+
+What the agent tells Kubernetes of its node ([kubernetes.md](kubernetes.md)). True is a problem.
+
+| condition | True means | by rules |
+| --- | --- | --- |
+",
+    );
+    for family in Family::ALL {
+        let of_family = RULES.iter().filter(|rule| rule.family == *family);
+        let codes: Vec<String> = of_family
+            .map(|rule| format!("[{0}](codes/{0}.md)", rule.code))
+            .collect();
+        let (kind, about) = (kind(*family), family.about());
+        page.push_str(&format!("| `{kind}` | {about} | {} |\n", codes.join(", ")));
+    }
+    Ok(fs::write(folder.join("conditions.md"), page)?)
 }
 
 fn grafana(folder: &Path) -> Result<()> {

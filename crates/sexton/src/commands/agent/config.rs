@@ -1,6 +1,7 @@
 //! The configuration of an agent, as people write it. What is unknown or out of range stops
 //! the start, with its line and its key.
 
+pub mod kubernetes;
 mod reader;
 
 use std::fs::File;
@@ -15,6 +16,7 @@ use sexton_store::Limits;
 
 use crate::cli::agent::SOCKET;
 use crate::quantity;
+use kubernetes::KubernetesConfig;
 use reader::{Entry, Reader, Wrong};
 
 /// The file that is read if none is named and it is there.
@@ -24,7 +26,7 @@ const USUAL: &str = "/etc/sexton/agent.toml";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables that are kept for what is not built yet.
-const NOT_YET: [&str; 4] = ["export", "kubernetes", "fleet", "remedy"];
+const NOT_YET: [&str; 3] = ["export", "fleet", "remedy"];
 
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
@@ -46,6 +48,7 @@ pub struct Config {
     pub cpu_percent: f64,
     pub memory: u64,
     pub policy: Option<PathBuf>,
+    pub kubernetes: KubernetesConfig,
 }
 
 impl Default for Config {
@@ -65,6 +68,7 @@ impl Default for Config {
             cpu_percent: 2.0,
             memory: 96 << 20,
             policy: None,
+            kubernetes: KubernetesConfig::default(),
         }
     }
 }
@@ -102,13 +106,17 @@ impl Config {
                 "sensors" => reader.each(entry, |key| config.sensors_key(&reader, key))?,
                 "budget" => reader.each(entry, |key| config.budget_key(&reader, key))?,
                 "judge" => reader.each(entry, |key| config.judge_key(&reader, key))?,
+                "kubernetes" => {
+                    reader.each(entry, |key| config.kubernetes.key(&reader, key))?;
+                }
                 name if NOT_YET.contains(&name) => {
                     let text = format!("[{name}] is not supported yet; remove it");
                     return Err(reader.wrong(entry, text));
                 }
                 name => {
                     let text = format!(
-                        "there is no table [{name}]; there are ring, listen, sensors, budget, judge"
+                        "there is no table [{name}]; there are ring, listen, sensors, budget, judge, \
+                         kubernetes"
                     );
                     return Err(reader.wrong(entry, text));
                 }

@@ -68,6 +68,13 @@ impl<'t> Reader<'t> {
         }
     }
 
+    pub fn truth(&self, entry: &Entry<'_>) -> Result<bool, Wrong> {
+        match &entry.value {
+            DeValue::Boolean(truth) => Ok(*truth),
+            _ => Err(self.wrong(entry, format!("{} should be true or false", entry.name))),
+        }
+    }
+
     pub fn texts(&self, entry: &Entry<'_>) -> Result<Vec<String>, Wrong> {
         let wrong = || self.wrong(entry, format!("{} should be a list of texts", entry.name));
         let DeValue::Array(array) = &entry.value else {

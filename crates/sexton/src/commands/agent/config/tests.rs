@@ -1,6 +1,7 @@
 //! What is right is taken; what is wrong is named by line and key.
 
 use super::*;
+use sexton_model::finding::Severity;
 
 fn wrong(text: &str) -> (usize, String) {
     let wrong = Config::parse(text).expect_err("it is wrong");
@@ -35,6 +36,12 @@ cpu_percent = 2.5
 memory = "64MiB"
 [judge]
 policy = "/etc/sexton/policy.toml"
+[kubernetes]
+enabled = true
+node = "worker-1.example"
+kubeconfig = "/etc/kubernetes/kubelet.conf"
+severity = "serious"
+runbooks = "https://wiki.example/sexton/"
 "#,
     );
     let expected = Config {
@@ -52,6 +59,13 @@ policy = "/etc/sexton/policy.toml"
         cpu_percent: 2.5,
         memory: 64 << 20,
         policy: Some("/etc/sexton/policy.toml".into()),
+        kubernetes: KubernetesConfig {
+            enabled: true,
+            node: Some("worker-1.example".into()),
+            kubeconfig: Some("/etc/kubernetes/kubelet.conf".into()),
+            severity: Severity::Serious,
+            runbooks: "https://wiki.example/sexton/".into(),
+        },
     };
     assert_eq!(config, Ok(expected));
 }
@@ -72,6 +86,9 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[ring]\nmax_age = \"week\"\n", 2, "max_age"),
         ("[budget]\ncpu_percent = 0\n", 2, "cpu_percent"),
         ("[budget]\ncpu_percent = \"much\"\n", 2, "number"),
+        ("[kubernetes]\nenabled = \"yes\"\n", 2, "true or false"),
+        ("[kubernetes]\nnode = \"../pods\"\n", 2, "no name of a node"),
+        ("[kubernetes]\nseverity = \"bad\"\n", 2, "severity"),
         ("[sensors]\noff = [\"eyes\"]\n", 2, "eyes"),
         ("[sensors]\nevery = { cores = \"1ms\" }\n", 2, "cores"),
         ("[sensors]\nhz = 0\n", 2, "hz"),

@@ -1,0 +1,124 @@
+//! What can go wrong between a node and its API server.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why something could not be told to, or asked of, the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum KubernetesError {
+    /// A file that says how to reach the API server cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// This is no pod, or one without a service account.
+    #[error(
+        "{name} is not set: this is no pod of a cluster; name a kubeconfig with kubeconfig = \"FILE\""
+    )]
+    NotInCluster {
+        /// The variable.
+        name: &'static str,
+    },
+    /// A kubeconfig, certificate or key says something that cannot be used.
+    #[error("{what}: {why}")]
+    Unusable {
+        /// The file, or the part of it.
+        what: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// No connection.
+    #[error("cannot connect to the API server {server}")]
+    Connect {
+        /// Which.
+        server: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The connection broke, or what came was no HTTP.
+    #[error("the API server {server} broke off")]
+    Http {
+        /// Which.
+        server: String,
+        /// Why.
+        #[source]
+        source: hyper::Error,
+    },
+    /// No answer in time.
+    #[error("the API server {server} did not answer within {} s", limit.as_secs())]
+    Late {
+        /// Which.
+        server: String,
+        /// The time.
+        limit: Duration,
+    },
+    /// It answered with more than an answer may have.
+    #[error("the API server {server} answered with more than {limit} bytes")]
+    TooLarge {
+        /// Which.
+        server: String,
+        /// The bound.
+        limit: usize,
+    },
+    /// It refused.
+    #[error("{what}: the API server answered {status}: {said}")]
+    Refused {
+        /// What was asked.
+        what: String,
+        /// The status of HTTP.
+        status: u16,
+        /// Its words.
+        said: String,
+        /// When it wants to be asked again.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl KubernetesError {
+    pub(crate) fn unusable(what: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Unusable {
+            what: what.into(),
+            why: why.into(),
+        }
+    }
+
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
+        Self::File {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// The status of HTTP, if it refused.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// When it wants to be asked again, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+
+    /// It and its causes, in one line.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            source = error.source();
+        }
+        text
+    }
+}

@@ -1,0 +1,285 @@
+//! Events of the node and of pods: one for each finding, repeats counted as a series. Pure.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sexton_model::finding::Severity;
+
+use crate::conditions::kind;
+use crate::text::{MAX_NOTE_BYTES, cut, micros, stable_hash};
+use crate::verdict::{Pod, Turn};
+
+/// Events that are remembered; those of the API server are gone after an hour, too.
+const MAX_KNOWN: usize = 128;
+
+/// Pods that one finding makes events for.
+const MAX_PODS: usize = 4;
+
+/// A series is told at most this often.
+const SERIES_EVERY: Duration = Duration::from_secs(360);
+
+/// What the API server calls a name of an instance, at most.
+const MAX_NAME_BYTES: usize = 128;
+
+/// One event, and how often it happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    pub(crate) name: String,
+    pub(crate) pod: Option<Pod>,
+    reason: String,
+    note: String,
+    is_warning: bool,
+    first_ns: u64,
+    last_ns: u64,
+    count: u64,
+    told_count: u64,
+    told_ns: u64,
+    /// Whether the API server has it.
+    pub(crate) is_created: bool,
+}
+
+impl Event {
+    /// The namespace it belongs to: a node's are in `default`.
+    pub(crate) fn namespace(&self) -> &str {
+        self.pod.as_ref().map_or("default", |pod| &pod.namespace)
+    }
+
+    /// The whole of it, to be created. What is known of its pod beyond the runtime goes into
+    /// the note.
+    pub(crate) fn body(&self, node: &str, about_pod: &str) -> Value {
+        let regarding = match &self.pod {
+            Some(pod) => json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "namespace": pod.namespace, "name": pod.name, "uid": pod.uid,
+            }),
+            // kubectl describe node asks for the events of this uid, as the kubelet writes them.
+            None => json!({ "apiVersion": "v1", "kind": "Node", "name": node, "uid": node }),
+        };
+        let mut note = self.note.clone();
+        if !about_pod.is_empty() {
+            note = format!("{about_pod}: {note}");
+        }
+        json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": { "name": self.name, "namespace": self.namespace() },
+            "eventTime": micros(self.first_ns),
+            "reportingController": "sexton",
+            "reportingInstance": cut(node, MAX_NAME_BYTES),
+            "action": "Diagnose",
+            "reason": self.reason,
+            "regarding": regarding,
+            "note": cut(&note, MAX_NOTE_BYTES),
+            "type": if self.is_warning { "Warning" } else { "Normal" },
+        })
+    }
+
+    /// The repeats, to be patched.
+    pub(crate) fn series(&self) -> Value {
+        json!({ "series": {
+            "count": self.count.max(2),
+            "lastObservedTime": micros(self.last_ns),
+        }})
+    }
+
+    /// The API server had it already, from an agent before this one, with so many repeats.
+    pub(crate) fn was_there(&mut self, count: u64) {
+        self.is_created = true;
+        self.count += count.max(1);
+    }
+
+    pub(crate) fn told(&mut self, now_ns: u64) {
+        (self.is_created, self.told_count, self.told_ns) = (true, self.count, now_ns);
+    }
+
+    /// The API server has forgotten it.
+    pub(crate) fn is_lost(&mut self) {
+        (self.is_created, self.count, self.first_ns) = (false, 1, self.last_ns);
+        // The name stays: it says which finding this is.
+        self.told_count = 0;
+    }
+
+    fn is_due(&self, now_ns: u64) -> bool {
+        let rested = Duration::from_nanos(now_ns.saturating_sub(self.told_ns));
+        self.count > self.told_count && (self.told_count == 0 || rested >= SERIES_EVERY)
+    }
+}
+
+/// All events that are remembered, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    known: VecDeque<Event>,
+    /// Those that were dropped before they could be told.
+    pub(crate) n_untold: u64,
+}
+
+impl Events {
+    /// Takes what happened to a finding.
+    pub(crate) fn take(&mut self, turn: &Turn, node: &str) {
+        self.note(turn, node, None);
+        for pod in turn.problem.pods.iter().take(MAX_PODS) {
+            self.note(turn, node, Some(pod.clone()));
+        }
+    }
+
+    /// The next that the API server should be told of.
+    pub(crate) fn due(&mut self, now_ns: u64) -> Option<&mut Event> {
+        self.known.iter_mut().find(|event| event.is_due(now_ns))
+    }
+
+    /// When the next is due that is not due yet.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let every = u64::try_from(SERIES_EVERY.as_nanos()).unwrap_or(u64::MAX);
+        let untold = self.known.iter().filter(|it| it.count > it.told_count);
+        untold.map(|it| it.told_ns.saturating_add(every)).min()
+    }
+
+    fn note(&mut self, turn: &Turn, node: &str, pod: Option<Pod>) {
+        let problem = &turn.problem;
+        let about = pod.as_ref().map_or(node, |pod| &pod.uid);
+        let key = format!("{node} {about} {} {}", problem.id, turn.is_over);
+        let name = format!("sexton-{:016x}", stable_hash(&key));
+        let known = self.known.iter_mut().find(|event| event.name == name);
+        if let Some(event) = known {
+            event.count += 1;
+            event.last_ns = turn.wall_ns;
+            return;
+        }
+        let condition = kind(problem.family);
+        let event = Event {
+            name,
+            pod,
+            reason: match turn.is_over {
+                true => format!("{condition}Resolved"),
+                false => condition,
+            },
+            note: match turn.is_over {
+                true => format!("resolved: {} ({})", problem.title, problem.id),
+                false => format!("{} ({})", with_root(turn), problem.id),
+            },
+            is_warning: !turn.is_over && problem.severity > Severity::Note,
+            first_ns: turn.wall_ns,
+            last_ns: turn.wall_ns,
+            count: 1,
+            told_count: 0,
+            told_ns: 0,
+            is_created: false,
+        };
+        if self.known.len() >= MAX_KNOWN {
+            self.forget_one();
+        }
+        self.known.push_back(event);
+    }
+
+    /// Forgets the oldest that was told; if none was, the oldest.
+    fn forget_one(&mut self) {
+        let told = self.known.iter().position(|it| it.count == it.told_count);
+        if told.is_none() {
+            self.n_untold += 1;
+        }
+        self.known.remove(told.unwrap_or(0));
+    }
+}
+
+fn with_root(turn: &Turn) -> String {
+    let problem = &turn.problem;
+    match &problem.root {
+        Some(root) => format!("{}; root cause: {root}", problem.title),
+        None => problem.title.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Problem;
+    use sexton_model::family::Family;
+
+    fn turn(second: u64, id: &str, pods: Vec<Pod>) -> Turn {
+        Turn {
+            problem: Problem {
+                id: id.into(),
+                code: "CTR001",
+                family: Family::ContainerChurn,
+                severity: Severity::Serious,
+                title: "app of pod default/crasher exits after 1 s, again and again".into(),
+                root: None,
+                pods,
+            },
+            is_over: false,
+            wall_ns: second * 1_000_000_000,
+        }
+    }
+
+    fn crasher() -> Pod {
+        Pod {
+            namespace: "shop".into(),
+            name: "crasher".into(),
+            uid: "1-2-3".into(),
+            ..Pod::default()
+        }
+    }
+
+    #[test]
+    fn node_and_pod_have_one_each_and_repeats_are_a_series() {
+        let mut events = Events::default();
+        for second in [1_000, 1_001, 1_002] {
+            events.take(&turn(second, "CTR001:app", vec![crasher()]), "node-1");
+        }
+        let mut created = Vec::new();
+        while let Some(event) = events.due(1_002_000_000_000) {
+            created.push(event.body("node-1", ""));
+            event.told(1_002_000_000_000);
+        }
+        assert_eq!(created.len(), 2);
+        assert_eq!(created[0]["metadata"]["namespace"], "default");
+        assert_eq!(created[0]["regarding"]["uid"], "node-1");
+        assert_eq!(created[1]["metadata"]["namespace"], "shop");
+        assert_eq!(created[1]["regarding"]["name"], "crasher");
+        assert_eq!(created[1]["reason"], "SextonContainerChurn");
+        assert!(events.due(1_003_000_000_000).is_none());
+        events.take(&turn(1_004, "CTR001:app", Vec::new()), "node-1");
+        assert!(events.due(1_005_000_000_000).is_none(), "a series waits");
+        let event = events.due(1_400_000_000_000).expect("it is due");
+        assert_eq!(event.series()["series"]["count"], 4);
+        assert_eq!(event.namespace(), "default");
+    }
+
+    #[test]
+    fn names_stay_the_same_over_a_restart() {
+        let name = || {
+            let mut events = Events::default();
+            events.take(&turn(7, "CTR001:app", Vec::new()), "node-1");
+            events.due(8_000_000_000).map(|event| event.name.clone())
+        };
+        assert_eq!(name(), name());
+    }
+
+    #[test]
+    fn a_storm_of_findings_is_bounded() {
+        let mut events = Events::default();
+        for n in 0..10_000 {
+            events.take(&turn(n, &format!("CTR001:{n}"), Vec::new()), "node-1");
+        }
+        assert_eq!(events.known.len(), MAX_KNOWN);
+        assert_eq!(events.n_untold, 10_000 - MAX_KNOWN as u64);
+    }
+
+    #[test]
+    fn a_note_fits() {
+        let mut long = turn(1, "CTR001:app", vec![crasher()]);
+        long.problem.title = "é".repeat(2_000);
+        let mut events = Events::default();
+        events.take(&long, "node-1");
+        let body = events
+            .due(2_000_000_000)
+            .expect("it is due")
+            .body("node-1", "x");
+        assert!(
+            body["note"]
+                .as_str()
+                .is_some_and(|note| note.len() <= 1_024)
+        );
+    }
+}
