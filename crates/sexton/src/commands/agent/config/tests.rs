@@ -30,6 +30,7 @@ token_file = "/etc/sexton/token"
 off = ["stacks"]
 hz = 49
 every = { cores = "1s" }
+btf = "/usr/lib/sexton/btf"
 [budget]
 cpu_percent = 2.5
 memory = "64MiB"
@@ -49,6 +50,7 @@ policy = "/etc/sexton/policy.toml"
         off: vec!["stacks".into()],
         hz: 49,
         every: vec![("cores".into(), Duration::from_secs(1))],
+        btf: Some("/usr/lib/sexton/btf".into()),
         cpu_percent: 2.5,
         memory: 64 << 20,
         policy: Some("/etc/sexton/policy.toml".into()),
