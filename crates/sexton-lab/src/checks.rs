@@ -1,6 +1,6 @@
 //! Holds what sexton said and did against the truth of a scenario.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use sexton_model::glob::matches;
 
@@ -51,10 +51,13 @@ impl Machine {
         self.is_shared && (is_device || is_cgroup)
     }
 
-    /// Whether dying cgroups can be counted there: without BPF, a machine in namespaces sees no
-    /// more than a part of its kernel's hierarchy, and the kernel's count is of the whole.
-    fn shows_piles(self) -> bool {
-        !(self.is_shared && self.refuses_bpf)
+    /// What a finding may be called there. Without BPF nothing names dying cgroups: a pile is that
+    /// of a directory, or of the node.
+    fn pattern(self, wanted: &str) -> &str {
+        match self.refuses_bpf && wanted.starts_with("MCG001:") {
+            true => "MCG001:*",
+            false => wanted,
+        }
     }
 
     /// The gravest chain. What an emulator does to its cores, and what others do to a kernel
@@ -82,7 +85,7 @@ impl Machine {
 
 /// All questions about one run.
 pub fn checks(scenario: &Scenario, machine: Machine, outcome: &Outcome) -> Vec<Check> {
-    let expect = scenario.expected(machine.cache_holds, machine.refuses_bpf);
+    let expect = scenario.expected(machine.cache_holds);
     let mut checks = vec![
         check("the trouble happened", succeeded(outcome, "happened")),
         check("state", state(expect, machine, outcome)),
@@ -174,9 +177,8 @@ fn root(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
 fn chain(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
     let chain = machine.gravest(outcome);
     let mut rest = chain.iter();
-    let is_seen = |id: &&String| machine.shows_piles() || !id.starts_with("MCG001:");
-    for wanted in expect.chain.iter().filter(is_seen) {
-        let found = rest.any(|id| matches(wanted, id));
+    for wanted in &expect.chain {
+        let found = rest.any(|id| matches(machine.pattern(wanted), id));
         ensure!(found, "no {wanted} in its place in {}", chain.join(" -> "));
     }
     let roots = outcome.roots();
@@ -193,7 +195,7 @@ fn others(expect: &Expect, machine: Machine, outcome: &Outcome) -> Result<()> {
         SYMPTOMS.iter().any(|code| id.starts_with(code))
             || machine.is_of_others(id)
             || matches(&expect.root, id)
-            || patterns.any(|pattern| matches(pattern, id))
+            || patterns.any(|pattern| matches(machine.pattern(pattern), id))
     };
     let findings = outcome.findings();
     let others: Vec<&str> = findings.into_iter().filter(|id| !known(id)).collect();
@@ -221,12 +223,10 @@ fn freed(fix: &Fix, machine: Machine, outcome: &Outcome) -> Result<()> {
         _ => "before",
     };
     let after = report[key].as_u64();
-    if after.is_none() && !machine.shows_piles() {
-        return Ok(());
-    }
-    let held_by_others = match machine.is_shared {
-        true => held_by_others(&report),
-        false => 0,
+    let held_by_others = match (machine.is_shared, machine.refuses_bpf) {
+        (true, true) => dying_before(outcome)?,
+        (true, false) => held_by_others(&report),
+        (false, _) => 0,
     };
     let may_stay = fix.left_without_bpf.filter(|_| machine.refuses_bpf);
     let may_stay = may_stay.unwrap_or(fix.left);
@@ -262,6 +262,14 @@ fn held_by_others(report: &Value) -> u64 {
     left.filter(is_theirs)
         .filter_map(|one| one["dying"].as_u64())
         .sum()
+}
+
+/// How many there were before the trouble began. Without BPF the kernel's count is of all who use it.
+fn dying_before(outcome: &Outcome) -> Result<u64> {
+    let census = outcome.json("zombies.json")?;
+    census["dying"]
+        .as_u64()
+        .context("nothing was counted before the trouble")
 }
 
 fn verified(expect: &Expect, outcome: &Outcome) -> Result<()> {
@@ -335,6 +343,7 @@ mod tests {
             ("fix.code", "0".to_owned()),
             ("fix.json", r#"{"applied": true, "after": 3}"#.to_owned()),
             ("fixed", "0".to_owned()),
+            ("zombies.json", r#"{"dying": 2}"#.to_owned()),
             ("touched", touched.to_owned()),
         ] {
             fs::write(folder.join(name), text).expect("written");
@@ -347,14 +356,19 @@ mod tests {
     }
 
     #[test]
-    fn in_namespaces_without_bpf_no_pile_is_asked_for() {
+    fn without_bpf_a_pile_is_asked_for_by_any_name() {
         let blind = Machine {
             refuses_bpf: true,
             ..HERE
         };
-        let chains: &[&[&str]] = &[&["UNIT001:a.service"]];
-        assert_eq!(wrong(HERE, "cause-found", 1, chains), ["chain"]);
+        let chains: &[&[&str]] = &[&["UNIT001:a.service", "MCG001:/sexton-test-<n>/x"]];
+        assert_eq!(
+            wrong(HERE, "cause-found", 1, chains),
+            ["chain", "nobody else is accused"]
+        );
         assert!(wrong(blind, "cause-found", 1, chains).is_empty());
+        let none: &[&[&str]] = &[&["UNIT001:a.service"]];
+        assert_eq!(wrong(blind, "cause-found", 1, none), ["chain"]);
     }
 
     const GOOD: &[&str] = &["UNIT001:a.service", "MCG001:/x/a.service"];

@@ -49,8 +49,6 @@ pub struct Scenario {
     pub expect: Expect,
     /// What must be said where page cache holds no dying cgroup; the same if absent.
     pub control: Option<Expect>,
-    /// What must be said where the kernel refuses BPF to sexton; the same if absent.
-    pub without_bpf: Option<Expect>,
     /// What `fix` must do, and must not.
     pub fix: Fix,
 }
@@ -150,12 +148,10 @@ impl Scenario {
         paths.iter().map(|path| Self::read(path)).collect()
     }
 
-    /// What must be said on a kernel whose page cache holds dying cgroups, or does not, and that
-    /// refuses BPF to sexton, or does not.
-    pub fn expected(&self, cache_holds: bool, refuses_bpf: bool) -> &Expect {
-        match (&self.control, &self.without_bpf) {
-            (Some(control), _) if !cache_holds => control,
-            (_, Some(without)) if refuses_bpf => without,
+    /// What must be said on a kernel whose page cache holds dying cgroups, or does not.
+    pub fn expected(&self, cache_holds: bool) -> &Expect {
+        match &self.control {
+            Some(control) if !cache_holds => control,
             _ => &self.expect,
         }
     }

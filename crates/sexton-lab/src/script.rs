@@ -35,11 +35,12 @@ const ENOUGH: &str = "enough=34\npause=0.3\npause_in_watch=0.3\npolicy='--policy
 const ENOUGH_EMULATED: &str = "enough=13\npause=5\npause_in_watch=1\npolicy='--policy policy.toml'\n\
     printf '[rules.MCG001]\\ngrowing_floor = 10\\n' > policy.toml\n";
 
-/// Has the kernel refuse `bpf()` to sexton, and to nothing else, by a seccomp filter. Perl is in
-/// every Debian, so that no program has to be built for it.
-const REFUSED: &str = concat!(
+/// Shell after which `$sexton` is sexton that the kernel refuses `bpf()`, by a seccomp filter, and
+/// nothing else is refused it. Perl is in every Debian, so that no program has to be built for it.
+pub const WITHOUT_BPF: &str = concat!(
     include_str!("script/without-bpf.sh"),
-    "sexton='perl ./without-bpf ./sexton'\n"
+    include_str!("script/whole-node.sh"),
+    "sexton='sh ./whole-node perl ./without-bpf ./sexton'\n"
 );
 
 /// The script of one scenario.
@@ -50,7 +51,7 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         false => ENOUGH,
     };
     let sexton = match pace.refuses_bpf {
-        true => REFUSED,
+        true => WITHOUT_BPF,
         false => "sexton=./sexton\n",
     };
     let mut text = format!(
@@ -74,9 +75,14 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         true => "ripen\n",
         false => "",
     };
+    // Without BPF there are only counts, and those are of all who use this kernel.
+    let count = match pace.refuses_bpf {
+        true => "$sexton zombies --json > out/zombies.json || true\n",
+        false => "",
+    };
     let _ = write!(
         text,
-        "say 'making the trouble'\nmark setup\n{}\n{ripen}echo $pause_in_watch > pause\nmark ready\n\
+        "{count}say 'making the trouble'\nmark setup\n{}\n{ripen}echo $pause_in_watch > pause\nmark ready\n\
          say 'watching for {} s'\n",
         scenario.setup, watch_seconds
     );

@@ -17,6 +17,7 @@ mod cores;
 mod delays;
 mod directories;
 mod disks;
+mod effort;
 mod exits;
 mod filesystems;
 #[doc(hidden)]

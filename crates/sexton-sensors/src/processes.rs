@@ -20,7 +20,7 @@ mod scan;
 
 use std::time::Duration;
 
-use sexton_host::{Host, HostError, clock, process};
+use sexton_host::{Host, HostError, process};
 use sexton_model::fact::process as fact;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -28,6 +28,7 @@ use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
 
+use crate::effort::Effort;
 use crate::{Sensor, SensorSpec};
 use blocked::Blocked;
 use piles::{Pile, Piles};
@@ -62,9 +63,6 @@ const SCAN_EVERY: Duration = Duration::from_secs(60);
 /// So many more tasks than at the last scan ask for another: as many defunct processes make a
 /// finding (TASK002).
 const MORE_TASKS: u64 = 100;
-
-/// After a scan the sensor rests at least this many times its CPU time: 0.5 % of a core.
-const REST: u32 = 200;
 
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "processes and their parents";
@@ -120,7 +118,8 @@ struct Processes {
 struct Last {
     at: Moment,
     n_tasks: u64,
-    cost: Duration,
+    /// How long to rest whatever comes, by what it cost.
+    least_rest: Duration,
     /// How long to wait for the next one without another sign.
     rest: Duration,
 }
@@ -186,13 +185,12 @@ impl Processes {
         if !self.is_due(out.now(), n_tasks, is_asked_for) {
             return;
         }
-        let before = clock::thread_cpu_time();
+        let effort = Effort::begin();
         match scan::scan(host, self.from) {
             Ok(scan) => {
                 self.tell(host, out, &scan);
                 self.blocked.add(host, out.now(), &scan.blocked);
-                let cost = clock::thread_cpu_time().saturating_sub(before);
-                self.note(out.now(), n_tasks, cost);
+                self.note(out.now(), n_tasks, effort.rest());
                 self.from = scan.next;
             }
             Err(error) => out.gap(&node, gap(&error)),
@@ -206,13 +204,13 @@ impl Processes {
         // Polls are not exactly on time; one that is a little early counts.
         let past = now.since(last.at) + LEAST_BETWEEN / 2;
         let has_grown = n_tasks >= last.n_tasks + MORE_TASKS;
-        past >= LEAST_BETWEEN.max(last.cost * REST)
+        past >= LEAST_BETWEEN.max(last.least_rest)
             && (has_grown || is_asked_for || past >= last.rest)
     }
 
     /// Where children are defunct the next scan comes soon, to see whether they last, and
     /// then ever later.
-    fn note(&mut self, now: Moment, n_tasks: u64, cost: Duration) {
+    fn note(&mut self, now: Moment, n_tasks: u64, least_rest: Duration) {
         let rested = self.last.as_ref().map_or(SCAN_EVERY, |last| last.rest);
         let rest = match (self.piles.any(), rested) {
             (false, _) => SCAN_EVERY,
@@ -222,7 +220,7 @@ impl Processes {
         self.last = Some(Last {
             at: now,
             n_tasks,
-            cost,
+            least_rest,
             rest,
         });
     }

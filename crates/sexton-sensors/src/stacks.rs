@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Sample, State};
-use sexton_host::{Host, machine, process};
+use sexton_host::{Host, machine};
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::fact::stack as fact;
 use sexton_model::gap::{Gap, Why};
@@ -30,7 +30,7 @@ use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::subject::Subject;
 use sexton_model::text::escape;
 use sexton_symbols::live::{Kernel, Place, Programs};
 
@@ -86,8 +86,12 @@ const MAX_DRAINED: usize = 1 << 16;
 const ROOM: Duration = Duration::from_secs(3);
 /// How often cores that came or went are looked for, and counts are told.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What a process outside of our PID namespace is called.
+const OUTSIDE: &[u8] = b"[outside]";
 /// Names of threads that are kept; beyond that all are forgotten.
 const MAX_COMMS: usize = 4096;
+
+const HOST_NAMESPACE: &str = "run in the host's PID namespace (docker run --pid=host)";
 
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "samples of every core";
@@ -139,11 +143,12 @@ fn refused(error: &std::io::Error) -> Gap {
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     let (source, options) = Source::open(host, RATE_HZ.load(Ordering::Relaxed), ROOM)?;
+    let programs = source.says_our_numbers(host);
     let mut stacks = Stacks {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
         kernel: Kernel::default(),
-        programs: process::numbers_are_the_kernels(host).then(Programs::default),
+        programs: programs.then(Programs::default),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         comms: HashMap::new(),
@@ -212,7 +217,6 @@ impl Sensor for Stacks {
 
 impl Stacks {
     fn keep(&mut self, host: &Host, sample: &Sample, batch: &mut Batch, now: Moment) {
-        let comm = self.comm(&sample.comm);
         let cgroup = match &self.source {
             // In a namespace of PIDs another process may have that number.
             Source::Bpf(_) => {
@@ -228,10 +232,14 @@ impl Stacks {
             }
             _ => Vec::new(),
         };
+        let is_outside = sample.state == State::Idle && self.is_outsider(&kernel);
+        let comm = self.comm(if is_outside { OUTSIDE } else { &sample.comm });
         let serves_softirq = || kernel.iter().any(|place| place.is_softirq());
         let state = match sample.state {
             State::User => CoreState::User,
             State::Kernel => CoreState::Kernel,
+            State::Idle if is_outside && kernel.is_empty() => CoreState::User,
+            State::Idle if is_outside => CoreState::Kernel,
             // The idle task has the core, and serves what an interrupt brought.
             State::Idle if serves_softirq() => CoreState::Kernel,
             State::Idle => CoreState::Idle,
@@ -269,6 +277,13 @@ impl Stacks {
             stack,
         };
         batch.push(sample);
+    }
+
+    /// Whether what seems to be the idle task is a process that has no number here: it is not where
+    /// the idle task waits.
+    fn is_outsider(&self, kernel: &[Arc<Place>]) -> bool {
+        let waits = || kernel.iter().any(|place| place.is_idle_loop());
+        self.source.hides_outsiders() && !self.kernel.is_hidden() && !waits()
     }
 
     fn kernel_places(&mut self, host: &Host, addresses: &[u64], now: Moment) -> Vec<Arc<Place>> {
@@ -327,12 +342,16 @@ impl Stacks {
         if self.kernel.is_hidden() {
             out.gap(&Subject::node(), hidden());
         }
+        if self.source.hides_outsiders() {
+            let text = "we are in a PID namespace: samples of processes outside of it have no name";
+            let gap = Gap::new(NAME, Why::Unsupported, text).with_remedy(HOST_NAMESPACE);
+            out.gap(&Subject::node(), gap);
+        }
         if self.programs.is_none() {
             let text = "we are in a PID namespace: user stacks are not kept, because their \
                         processes cannot be told";
-            let gap = Gap::new(NAME, Why::Unsupported, text)
-                .with_remedy("run in the host's PID namespace (docker run --pid=host)");
-            out.gap(&Subject::new(SubjectKind::Node, ""), gap);
+            let gap = Gap::new(NAME, Why::Unsupported, text).with_remedy(HOST_NAMESPACE);
+            out.gap(&Subject::node(), gap);
         }
     }
 

@@ -7,6 +7,7 @@
 //! Overhead: `docs/overhead.md#unit_files`.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
@@ -62,9 +63,22 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     if !is_there(host) {
         return Err(Gap::new(NAME, Why::Unsupported, NO_SYSTEMD));
     }
-    let signatures =
-        Signatures::built_in().map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?;
+    let signatures = match ASKED.get() {
+        Some(signatures) => signatures.clone(),
+        None => {
+            Signatures::built_in().map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?
+        }
+    };
     Ok(Box::new(UnitFiles { signatures }))
+}
+
+/// Signatures whose questions are asked instead of those of the program alone.
+static ASKED: OnceLock<Signatures> = OnceLock::new();
+
+/// Has sensors that are opened from now on ask the node's files what these signatures want to know.
+/// Only the first call counts: a program judges with one set of signatures.
+pub fn ask_for(signatures: &Signatures) {
+    ASKED.get_or_init(|| signatures.clone());
 }
 
 struct UnitFiles {

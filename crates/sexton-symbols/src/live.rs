@@ -34,6 +34,12 @@ impl Place {
         self.kind == CodeKind::Kernel && matches!(name, Some("handle_softirqs" | "__do_softirq"))
     }
 
+    /// Whether this is where a core that has nothing to do waits.
+    pub fn is_idle_loop(&self) -> bool {
+        let name = self.symbol.as_deref();
+        self.kind == CodeKind::Kernel && matches!(name, Some("cpu_startup_entry" | "do_idle"))
+    }
+
     /// Its name for people: the function, or else where it is.
     pub fn name(&self) -> String {
         match (&self.symbol, &self.module) {

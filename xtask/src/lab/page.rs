@@ -22,8 +22,8 @@ none at all on a healthy node; and, where the file asks for it, a second judgeme
 again, and `fix --undo` restored the node. The figure is the time from the start of `sexton diagnose` to its
 answer, by the machine's own clock, of which 12 s are the watch here and 30 s in guests (40 s for `cron`; 20 s for `exits-well` here).
 On machines \"without BPF\" the kernel refuses `bpf()` to sexton, as old kernels and strict set-ups do.
-What a scenario may lack there its file says; in namespaces without BPF dying cgroups cannot be counted, so
-that no pile is asked for in the chain, and `fix` is asked only to stop the source.
+Nothing names dying cgroups there: a pile is that of a directory, or of the node. In namespaces sexton is
+shown the cgroups of the whole kernel then, as on a node; what was dying before is not counted against `fix`.
 What is different in an
 emulated guest is told in [lab.md](lab.md). A cell with ° was played before the file of its scenario
 was last changed, and held to what that asked then.

@@ -14,6 +14,7 @@ use crate::case::Case;
 use crate::evidence::creations::Creations;
 use crate::evidence::origins::Origin;
 use crate::evidence::read_cost::SLOW_TIMES;
+use crate::evidence::trend::Trend;
 use crate::words::figures::{count, time_ns};
 
 /// Fewer in the window tell nothing.
@@ -103,6 +104,24 @@ impl<'a> Nameless<'a> {
             .map(|pattern| (pattern.to_owned(), creations.fate(pattern).n_left));
         held.filter(|(_, n)| *n as f64 >= LEAST.max(0.5 * self.grown()))
             .collect()
+    }
+
+    /// The directory that most of those which the pile grew by were removed from, under our eyes.
+    pub(crate) fn grows_below<'c>(&self, creations: &'c Creations<'_>) -> Option<&'c str> {
+        let held = self.patterns(creations).into_iter();
+        let (pattern, _) = held.max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)))?;
+        let alike = creations.creations.iter();
+        let alike = alike.filter(|creation| creation.pattern == pattern);
+        let mut parents = alike.map(|creation| Some(creation.path.rsplit_once('/')?.0));
+        let parent = parents.next()??;
+        // Of several there is no one directory.
+        let is_only = parents.all(|other| other == Some(parent));
+        (is_only && !parent.is_empty()).then_some(parent)
+    }
+
+    /// How fast the counts of the node grow, if they surely do.
+    pub(crate) fn trend(&self) -> Option<Trend> {
+        Trend::of(&self.points).filter(|trend| trend.least() > 0.0)
     }
 
     /// Whether a path may be that of one of them: it lies below the parent, if that is known.
@@ -306,6 +325,43 @@ mod tests {
         check(&both, &cause, "MCG001:node", Some(75));
     }
 
+    /// Thirty-six jobs, which leave a cgroup each below a directory.
+    fn with_jobs(mut watch: Watch, is_released: bool) -> Diagnosis {
+        let churn = |i: u64| Churn {
+            path: format!("/jobs/job-{i}"),
+            creator: ("jobber", 77),
+            ancestry: "systemd[1]",
+            unit: Some("jobber.service"),
+            is_released,
+        };
+        watch.add(creations(1003, (0..36).map(churn)));
+        watch.diagnose()
+    }
+
+    /// Few, of several parents: those that are removed under our eyes and stay tell which grows.
+    #[test]
+    fn few_that_become_more_are_of_the_directory_that_they_are_removed_from() {
+        let several = |first, each| {
+            let both = owned(counted(first, each, nowhere()), 1);
+            owned_by("/system.slice", both, 1)
+        };
+        let found = |diagnosis: &Diagnosis| {
+            let mut findings = diagnosis.findings.iter();
+            let found = findings.find(|found| found.code == "MCG001");
+            found.map(|found| (found.id().to_string(), found.title.clone()))
+        };
+        let grows = with_jobs(several(40.0, 8.0), false);
+        let title = "64 dying memory cgroups, +2,400/h; new ones come from /jobs";
+        let expected = ("MCG001:/jobs".to_owned(), title.to_owned());
+        assert_eq!(found(&grows), Some(expected));
+        check(&grows, "UNIT002:jobber.service", "MCG001:/jobs", Some(90));
+        // They are released; they are fewer than a boot leaves; or others become more.
+        assert_eq!(found(&with_jobs(several(40.0, 8.0), true)), None);
+        assert_eq!(found(&with_jobs(several(2.0, 8.0), false)), None);
+        assert_eq!(found(&with_jobs(several(40.0, 80.0), false)), None);
+        assert_eq!(found(&with_jobs(several(40.0, 0.0), false)), None);
+    }
+
     #[test]
     fn a_pile_below_the_parent_that_owns_the_pages_is_joined_to_its_containers() {
         let cause = format!("CTR001:{IMAGE}");
@@ -345,16 +401,7 @@ mod tests {
 
     #[test]
     fn cgroups_that_were_removed_and_are_held_tell_whose_the_pile_is() {
-        let churn = |i: u64| Churn {
-            path: format!("/jobs/job-{i}"),
-            creator: ("jobber", 77),
-            ancestry: "systemd[1]",
-            unit: Some("jobber.service"),
-            is_released: false,
-        };
-        let mut watch = counted(30_000.0, 8.0, nowhere());
-        watch.add(creations(1003, (0..36).map(churn)));
-        let diagnosis = watch.diagnose();
+        let diagnosis = with_jobs(counted(30_000.0, 8.0, nowhere()), false);
         check(
             &diagnosis,
             "UNIT002:jobber.service",

@@ -61,15 +61,8 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             "the counts do not separate live from dying memory cgroups",
         );
     };
-    let origins = case.origins();
-    if origins.is_empty() {
-        if dying >= case.limit(&FLOOR) {
-            out.found(nameless::finding(case, dying));
-        }
-        return;
-    }
     let mut has_pile = false;
-    for origin in origins {
+    for origin in case.origins() {
         let course = growth::course(origin);
         if !is_pile(case, origin, course) {
             continue;
@@ -81,8 +74,8 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         }
     }
     // Pages tell the parents, and not which of several has the many.
-    if !has_pile && case.nameless().is_some() && dying >= case.limit(&FLOOR) {
-        out.found(nameless::finding(case, dying));
+    if !has_pile && let Some(finding) = nameless::finding(case, dying) {
+        out.found(finding);
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::sexton;
 use sexton_kernel_tests::systemd::Systemd;
+use sexton_lab::script::WITHOUT_BPF;
 
 const UNITS: [(&str, &str); 4] = [
     (
@@ -112,6 +113,57 @@ fn a_unit_and_its_triggers_are_stopped_purged_and_restored() {
     }
     let again = systemd.read("again").expect("it was asked again");
     assert!(again.contains("nothing to take back"), "{again}");
+}
+
+/// The slice stays when the unit is gone, and nothing in it is alive: then the kernel may be asked to
+/// empty it, though nothing names what it holds.
+const IN_SLICE: &str = r#"
+mkdir -p /run/systemd/system/churn.service.d
+printf '[Service]\nSlice=jobs.slice\n' > /run/systemd/system/churn.service.d/slice.conf
+systemctl stop churn.socket churn.timer churn.service
+systemctl daemon-reload
+systemctl start jobs.slice churn.socket churn.timer
+systemctl start --no-block churn.service
+sleep 6
+"#;
+
+#[test]
+#[ignore = "needs root, sexton and systemd: run cargo xtask test kernel"]
+fn without_bpf_a_unit_is_stopped_and_its_parent_asked_to_let_go() {
+    let job = r#"
+        mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
+        systemctl show --value -p NRestarts churn.service > restarts
+        $sexton fix --unit churn.service --apply --yes --json > report || echo $? > code
+        state > fixed
+        systemctl stop churn.socket churn.timer churn.service
+    "#;
+    let systemd = run(&format!("{IN_SLICE}{WITHOUT_BPF}{job}"));
+    let report: Value =
+        serde_json::from_str(&systemd.read("report").expect("a report")).expect("JSON");
+    for (unit, enabled, active) in states(&systemd, "fixed") {
+        let is_quiet = unit == "quiet.service";
+        assert_eq!(enabled == "masked", !is_quiet, "{unit} {enabled}");
+        assert_eq!(active == "active", is_quiet, "{unit} {active}");
+    }
+    let restarts = systemd.read("restarts").expect("a count");
+    let restarts: u64 = restarts.trim().parse().expect("a number");
+    assert!(restarts >= 11, "{restarts}");
+    let number = |key: &str| report[key].as_u64().expect("a count");
+    let freed = number("before").saturating_sub(number("after"));
+    assert!(freed * 10 >= restarts * 8, "{restarts}: {report:#}");
+    let steps = report["steps"].as_array().expect("steps");
+    let outcome = |title: &str| {
+        let mut steps = steps.iter().rev();
+        let step = steps.find(|step| step["title"].as_str().expect("text").contains(title));
+        step.map(|step| step["outcome"].as_str().expect("text"))
+    };
+    assert_eq!(outcome("drop all clean page cache"), Some("withheld"));
+    let typed = report["plan"].to_string();
+    let is_asked = |file: &str| typed.contains(&format!("jobs.slice/{file}"));
+    assert!(
+        is_asked("memory.force_empty") || is_asked("memory.reclaim"),
+        "{typed}"
+    );
 }
 
 #[test]

@@ -358,23 +358,73 @@ fn types_from_a_file_do_where_the_kernel_has_none() {
         require(need);
     }
     let place = tempfile::tempdir().expect("a folder");
-    let types = place.path().join("vmlinux");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a name");
+    let types = place.path().join(format!("{}.btf", release.trim()));
     fs::copy("/sys/kernel/btf/vmlinux", &types).expect("the kernel describes its types");
     let zombies = |args: &[&OsStr]| {
-        // A kernel without type information, as far as this process sees.
-        let script = "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" zombies --json \"$@\"";
-        let told = Command::new("unshare")
-            .args(["--mount", "sh", "-c", script])
-            .arg(sexton::binary().expect("required"))
-            .args(args)
-            .output()
-            .expect("unshare, of util-linux, runs");
-        let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        let zombies = [OsStr::new("zombies"), OsStr::new("--json")];
+        let told = told_without_types(&[&zombies, args].concat());
         told["method"].as_str().expect("a name").to_owned()
     };
+    let btf = OsStr::new("--btf");
     assert_ne!(zombies(&[]), "bpf-walk");
-    assert_eq!(
-        zombies(&[OsStr::new("--btf"), types.as_os_str()]),
-        "bpf-walk"
-    );
+    assert_eq!(zombies(&[btf, types.as_os_str()]), "bpf-walk");
+    // Of a folder, the one of this kernel is taken.
+    assert_eq!(zombies(&[btf, place.path().as_os_str()]), "bpf-walk");
+}
+
+#[test]
+#[ignore = "needs root and sexton: run cargo xtask test kernel"]
+fn an_agent_finds_the_types_of_its_kernel_in_a_folder() {
+    for need in [Need::Root, Need::Bpf, Need::Sexton] {
+        require(need);
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a name");
+    let types = place.path().join(format!("{}.btf", release.trim()));
+    // How stacks were taken, and what the agent said of types when it started.
+    let steps_down = |ring: &str| {
+        let (ring, config) = (place.path().join(ring), place.path().join("agent.toml"));
+        let text = format!(
+            "[ring]\npath = {ring:?}\n[listen]\nsocket = \"\"\nhttp = \"\"\n\
+             [sensors]\nbtf = {:?}\noff = [\"units\", \"unit_files\", \"containers\", \"klog\"]\n",
+            place.path()
+        );
+        fs::write(&config, text).expect("written");
+        let agent = without_types("exec timeout -s TERM 4 \"$0\" agent --config \"$@\"")
+            .arg(&config)
+            .output()
+            .expect("unshare, of util-linux, runs");
+        let mut boots = fs::read_dir(ring.join("boots")).expect("it recorded");
+        let boot = boots.next().expect("this boot").expect("readable").path();
+        let told = Command::new(sexton::binary().expect("required"))
+            .args(["diagnose", "--json", "--from"])
+            .arg(&boot)
+            .output()
+            .expect("it runs");
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON");
+        let said = String::from_utf8_lossy(&agent.stderr).contains("no types of this kernel");
+        let by_perf = told["seen_by"].to_string().contains("perf events");
+        (by_perf, said)
+    };
+    assert_eq!(steps_down("without"), (true, true));
+    fs::copy("/sys/kernel/btf/vmlinux", &types).expect("the kernel describes its types");
+    assert_eq!(steps_down("with"), (false, false));
+}
+
+/// Sexton where the kernel has no type information, as far as that process sees.
+fn without_types(script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let script = format!("mount -t tmpfs none /sys/kernel/btf && {script}");
+    command.args(["--mount", "sh", "-c", &script]);
+    command.arg(sexton::binary().expect("required"));
+    command
+}
+
+fn told_without_types(args: &[&OsStr]) -> serde_json::Value {
+    let told = without_types("exec \"$0\" \"$@\"")
+        .args(args)
+        .output()
+        .expect("unshare, of util-linux, runs");
+    serde_json::from_slice(&told.stdout).expect("JSON")
 }

@@ -30,6 +30,8 @@ else
     done < "$1/cgroups"
 fi
 mount --bind "$3" "$root/job"
+touch "$root/run/node-cgroups"
+mount --bind "$1/cgroup-namespace" "$root/run/node-cgroups"
 cp -a "$3/units/." "$root/etc/systemd/system/"
 hostname sexton-test
 cd "$root"

@@ -23,5 +23,8 @@ while IFS=: read -r _ controllers path; do
     done
     echo $$ > "$own/cgroup.procs"
 done < "$2/cgroups"
+# For those who are to see the cgroups of the whole node from inside.
+touch "$2/cgroup-namespace"
+mount --bind /proc/self/ns/cgroup "$2/cgroup-namespace"
 exec unshare --cgroup --mount --pid --fork --uts --ipc --net --kill-child \
     sh -eu -c "$INNER" inner "$2" "$3" "$4" "$5"

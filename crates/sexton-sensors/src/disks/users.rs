@@ -1,9 +1,9 @@
 //! Which processes use a busy disk, and which wait for it.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sexton_host::{Host, clock};
+use sexton_host::Host;
 use sexton_model::fact::disk::{self as fact, DiskUse};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -11,17 +11,11 @@ use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::{NAME, files};
+use crate::effort::Effort;
 use crate::tasks::{self, Belongs, Stat};
 
 /// Looks at all processes are at least so far apart.
 const LEAST_BETWEEN: Duration = Duration::from_secs(2);
-
-/// After a look the sensor rests at least this many times its CPU time: 0.5 % of a core.
-const REST: u32 = 200;
-
-/// CPU time of one look, and the time on the clock that it may take on a busy node.
-const MAX_CPU: Duration = Duration::from_millis(50);
-const MAX_WALL: Duration = Duration::from_millis(500);
 
 /// Processes that are told after a look: those with the most bytes, and those that wait.
 const MAX_TOLD: usize = 8;
@@ -74,23 +68,22 @@ impl Users {
         if self.before.as_ref().is_some_and(is_early) {
             return;
         }
-        let cpu = clock::thread_cpu_time();
+        let effort = Effort::begin();
         let look = look(host, out);
         if let Some(before) = &self.before {
             tell(host, out, before, &look);
         }
-        self.rest = clock::thread_cpu_time().saturating_sub(cpu) * REST;
+        self.rest = effort.rest();
         self.before = Some(look);
     }
 }
 
 fn look(host: &Host, out: &mut Sink) -> Look {
-    let (began, cpu) = (Instant::now(), clock::thread_cpu_time());
+    let effort = Effort::begin();
     let mut processes = HashMap::new();
     let pids = tasks::pids(host).unwrap_or_default();
     for (at, pid) in pids.iter().enumerate() {
-        let used = clock::thread_cpu_time().saturating_sub(cpu);
-        if used >= MAX_CPU || began.elapsed() >= MAX_WALL {
+        if effort.is_over() {
             let n = (pids.len() - at) as u64;
             let text =
                 format!("{n} processes were not asked for their I/O: a look has a time limit");

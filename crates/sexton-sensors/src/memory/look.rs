@@ -1,10 +1,10 @@
 //! Which memory cgroups are at their limit or wait, and which processes read pages back in.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sexton_host::process::Place;
-use sexton_host::{Host, clock, machine};
+use sexton_host::{Host, machine};
 use sexton_model::fact::memory::{MEMORY_CGROUP, MEMORY_TASK, MemoryCgroup, MemoryTask};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -14,18 +14,12 @@ use sexton_model::text;
 
 use super::NAME;
 use super::cgroups::{Cgroups, State};
+use crate::effort::Effort;
 use crate::lineage::Lineage;
 use crate::tasks::{self, Stat};
 
 /// Looks at all processes are at least so far apart.
 const LEAST_BETWEEN: Duration = Duration::from_secs(4);
-
-/// After a look the sensor rests at least this many times its CPU time: 0.5 % of a core.
-const REST: u32 = 200;
-
-/// CPU time of one look, and the time on the clock that it may take on a busy node.
-const MAX_CPU: Duration = Duration::from_millis(50);
-const MAX_WALL: Duration = Duration::from_millis(500);
 
 /// Told after a look: those with the most trouble, and the largest.
 const MAX_TOLD: usize = 6;
@@ -82,18 +76,18 @@ impl Look {
         if self.before.as_ref().is_some_and(is_early) {
             return;
         }
-        let cpu = clock::thread_cpu_time();
+        let effort = Effort::begin();
         let seen = self.look(host, out);
         if let Some(before) = &self.before {
             tell_cgroups(out, before, &seen);
             tell_processes(host, out, before, &seen);
         }
-        self.rest = clock::thread_cpu_time().saturating_sub(cpu) * REST;
+        self.rest = effort.rest();
         self.before = Some(seen);
     }
 
     fn look(&self, host: &Host, out: &mut Sink) -> Seen {
-        let (began, cpu) = (Instant::now(), clock::thread_cpu_time());
+        let effort = Effort::begin();
         let mut seen = Seen {
             at: out.now(),
             processes: HashMap::new(),
@@ -101,8 +95,7 @@ impl Look {
         };
         let pids = tasks::pids(host).unwrap_or_default();
         for (at, pid) in pids.iter().enumerate() {
-            let used = clock::thread_cpu_time().saturating_sub(cpu);
-            if used >= MAX_CPU || began.elapsed() >= MAX_WALL {
+            if effort.is_over() {
                 let n = (pids.len() - at) as u64;
                 let text = format!(
                     "{n} processes were not asked for their memory: a look has a time limit"

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sexton_host::Host;
 use sexton_host::listening::{self, Listening};
-use sexton_host::{Host, clock};
 use sexton_model::fact::network::{LISTEN_QUEUE, ListenQueue};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
@@ -12,13 +12,8 @@ use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use super::NAME;
+use crate::effort::Effort;
 use crate::tasks::{self, Belongs};
-
-/// CPU time that the search for owners may take.
-const MAX_CPU: Duration = Duration::from_millis(50);
-
-/// After a search the sensor rests at least this many times its CPU time: 0.5 % of a core.
-const REST: u32 = 200;
 
 /// Sockets that are told at once: those with the fullest queues.
 const MAX_TOLD: usize = 4;
@@ -30,6 +25,7 @@ const MAX_FILES: usize = 4_096;
 #[derive(Default)]
 pub(super) struct Owners {
     known: BTreeMap<u32, u32>,
+    /// When it was last looked for, and how long to rest after that.
     searched: Option<(Moment, Duration)>,
 }
 
@@ -64,14 +60,13 @@ impl Owners {
                 .any(|socket| !known.contains_key(&socket.inode))
         };
         let now = out.now();
-        let is_early = |(at, cost): (Moment, Duration)| now.since(at) < cost.saturating_mul(REST);
+        let is_early = |(at, rest): (Moment, Duration)| now.since(at) < rest;
         if !is_missing(&self.known) || self.searched.is_some_and(is_early) {
             return;
         }
-        let began = clock::thread_cpu_time();
-        let spent = || clock::thread_cpu_time().saturating_sub(began);
+        let effort = Effort::begin();
         for pid in tasks::pids(host).unwrap_or_default() {
-            if spent() >= MAX_CPU || !is_missing(&self.known) {
+            if effort.is_over() || !is_missing(&self.known) {
                 break;
             }
             for inode in sockets_of(host, pid) {
@@ -81,7 +76,7 @@ impl Owners {
                 }
             }
         }
-        self.searched = Some((now, spent()));
+        self.searched = Some((now, effort.rest()));
     }
 }
 

@@ -33,6 +33,9 @@ pub(super) struct ByPerf {
     n_samples: u64,
     /// Why there is no BPF program.
     instead: Gap,
+    /// We are in a PID namespace: samples say numbers of that, and 0, which is also that of the idle
+    /// task, for all processes outside of it.
+    is_inside: bool,
 }
 
 impl Source {
@@ -58,6 +61,19 @@ impl Source {
             Self::Bpf(_) => None,
             Self::Perf(perf) => Some(&perf.instead),
         }
+    }
+
+    /// Whether the numbers of processes that samples say are those that we see.
+    pub(super) fn says_our_numbers(&self, host: &Host) -> bool {
+        match self {
+            Self::Bpf(_) => process::numbers_are_the_kernels(host),
+            Self::Perf(_) => true,
+        }
+    }
+
+    /// Whether what is sampled as the idle task may be a process outside of our namespace.
+    pub(super) fn hides_outsiders(&self) -> bool {
+        matches!(self, Self::Perf(perf) if perf.is_inside)
     }
 
     /// The cores that are sampled.
@@ -116,11 +132,6 @@ fn load(host: &Host, options: Options) -> Result<Watch, Gap> {
 
 impl ByPerf {
     fn open(host: &Host, options: Options, instead: Gap) -> Result<Self, Gap> {
-        // Samples say numbers of our own namespace, and 0, that of the idle task, for all
-        // processes outside of it.
-        if !process::numbers_are_the_kernels(host) {
-            return Err(instead);
-        }
         let cores = machine::online_cpus(host).unwrap_or_default();
         let first = cores.first().copied().unwrap_or(0);
         if let Err(error) = perf::Watch::may_sample(first) {
@@ -134,6 +145,7 @@ impl ByPerf {
             tasks: Tasks::default(),
             n_samples: 0,
             instead,
+            is_inside: !process::numbers_are_the_kernels(host),
         })
     }
 

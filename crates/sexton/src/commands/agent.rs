@@ -15,12 +15,13 @@ use anyhow::{Context, Result};
 use sexton_agent::{
     Agent, Budget, Level, Log, Member, Notify, Settings, Shared, Tap, serve_status,
 };
-use sexton_host::Host;
+use sexton_host::{Host, machine};
 use sexton_sensors::{SENSORS, stacks};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register;
 
 use crate::cli::agent::{AgentArgs, AgentCommand};
+use crate::cli::btf;
 use crate::exit::Exit;
 use crate::policy;
 use config::Config;
@@ -56,6 +57,16 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     stacks::set_rate(config.hz);
     let shared = Shared::default();
     let host = Arc::new(Host::live()?);
+    // Types that are missing are no reason not to start: sensors say what they do instead.
+    if let Some(place) = &config.btf
+        && !machine::has_type_information(&host)
+        && let Err(error) = btf::take_types_from(&host, place)
+    {
+        log()(
+            Level::Warning,
+            &format!("no types of this kernel: {error:#}"),
+        );
+    }
     let mut agent = Agent::start(&host, settings, shared.clone(), log())?;
     if let Some(socket) = &config.socket {
         serve_status(socket, &shared)

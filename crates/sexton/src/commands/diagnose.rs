@@ -18,7 +18,7 @@ use sexton_analysis::Policy;
 use sexton_host::Host;
 use sexton_model::diagnosis::State;
 use sexton_report::diagnosis::{self as report, Judged};
-use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec};
+use sexton_sensors::{ON_REQUEST, SENSORS, SensorSpec, unit_files};
 use sexton_store::Limits;
 
 use self::progress::Display;
@@ -44,7 +44,10 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
     args.btf.apply()?;
     // Before the watch: a mistake in it should not cost half a minute.
     let mut policy = policy::read(args.policy.as_deref())?.rules;
-    policy.judge_with(args.signatures.read()?);
+    let signatures = args.signatures.read()?;
+    // A file that no question was asked of cannot be judged later.
+    unit_files::ask_for(&signatures.units);
+    policy.judge_with(signatures);
     if history::is_asked(args) {
         let mut out = BufWriter::new(io::stdout().lock());
         let judged = history::run(&mut out, args, &policy)?;

@@ -1,49 +1,55 @@
 //! A pile that could only be counted: what is known of it all the same.
 
-use sexton_model::fact::memcg::MEMCG_DYING;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
 use super::CODE;
 use crate::case::Case;
+use crate::evidence::growth::{FLOOR, GROWING_FLOOR, LEAST_PER_HOUR};
 use crate::evidence::nameless::Nameless;
 use crate::evidence::origins::Origin;
-use crate::evidence::trend::Trend;
 use crate::words::figures;
 
-/// The finding: of the parent that they lie below, if that is known, else of the node.
-pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
-    let node = Subject::node();
-    let points: Vec<_> = case.samples(&MEMCG_DYING, &node).collect();
-    let trend = Trend::of(&points).filter(|trend| trend.least() > 0.0);
-    let grows = trend.map_or(String::new(), |trend| {
-        format!(", {}", figures::per_hour(trend.per_second))
-    });
-    let count = figures::count(dying as u64);
-    let nameless = case.nameless();
-    let parent = nameless.and_then(|known| known.parent.as_ref());
+/// The finding, if they are many or become more. Of many, it is of the parent that they lie below,
+/// if that is known, else of the node. Fewer are trouble because they become more, so then it is of
+/// the directory that those are removed from.
+pub(super) fn finding(case: &Case<'_>, dying: f64) -> Option<Finding> {
+    let nameless = case.nameless()?;
+    let trend = nameless.trend();
+    let parent = nameless.parent.as_ref();
     let (subject, place) = match parent {
+        _ if dying < case.limit(&FLOOR) => {
+            let per_hour = trend?.per_second * 3600.0;
+            let is_pile =
+                dying >= case.limit(&GROWING_FLOOR) && per_hour >= case.limit(&LEAST_PER_HOUR);
+            let below = nameless.grows_below(case.creations());
+            let below = below.filter(|_| is_pile)?;
+            let place = format!("new ones come from {below}");
+            (Subject::new(SubjectKind::Cgroup, below), place)
+        }
         Some(parent) => (
             Subject::new(SubjectKind::Cgroup, parent.path),
             format!("most of them below {}", parent.path),
         ),
-        None => (node, "origin unknown".to_owned()),
+        None => (Subject::node(), "origin unknown".to_owned()),
     };
+    let grows = trend.map_or(String::new(), |trend| {
+        format!(", {}", figures::per_hour(trend.per_second))
+    });
+    let count = figures::count(dying as u64);
     let mut evidence =
         vec![Evidence::speaks_for("memcg: count", format!("{count} dying")).value(dying)];
     evidence.extend(parent.map(|parent| parent.evidence.clone()));
     let mut touched = vec![subject.clone()];
-    if let Some(nameless) = nameless {
-        add_creations(case, nameless, &mut touched, &mut evidence);
-    }
+    add_creations(case, nameless, &mut touched, &mut evidence);
     evidence.push(Evidence::missing(
         "memcg: census",
         "their paths and what pins them: only counts are available here",
     ));
     touched.sort();
     touched.dedup();
-    Finding {
+    Some(Finding {
         code: CODE,
         severity: Severity::Warning,
         confidence: Confidence::CERTAIN,
@@ -55,7 +61,7 @@ pub(super) fn finding(case: &Case<'_>, dying: f64) -> Finding {
         subject,
         touched,
         episodes: Vec::new(),
-    }
+    })
 }
 
 /// The same for a pile of which only the directory is known, if most of the dying ones are there.

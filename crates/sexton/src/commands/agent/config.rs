@@ -45,6 +45,7 @@ pub struct Config {
     pub off: Vec<String>,
     pub hz: u32,
     pub every: Vec<(String, Duration)>,
+    pub btf: Option<PathBuf>,
     pub cpu_percent: f64,
     pub memory: u64,
     pub policy: Option<PathBuf>,
@@ -65,6 +66,7 @@ impl Default for Config {
             off: Vec::new(),
             hz: stacks::DEFAULT_RATE_HZ,
             every: Vec::new(),
+            btf: None,
             cpu_percent: 2.0,
             memory: 96 << 20,
             policy: None,
@@ -197,7 +199,8 @@ impl Config {
                 self.every.push((beat.name().to_owned(), time));
                 Ok(())
             })?,
-            _ => return Err(reader.unknown(key, "off, hz, every")),
+            "btf" => self.btf = Some(reader.path(key)?),
+            _ => return Err(reader.unknown(key, "off, hz, every, btf")),
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ token_file = "/etc/sexton/token"
 off = ["stacks"]
 hz = 49
 every = { cores = "1s" }
+btf = "/usr/lib/sexton/btf"
 [budget]
 cpu_percent = 2.5
 memory = "64MiB"
@@ -56,6 +57,7 @@ runbooks = "https://wiki.example/sexton/"
         off: vec!["stacks".into()],
         hz: 49,
         every: vec![("cores".into(), Duration::from_secs(1))],
+        btf: Some("/usr/lib/sexton/btf".into()),
         cpu_percent: 2.5,
         memory: 64 << 20,
         policy: Some("/etc/sexton/policy.toml".into()),

@@ -1,7 +1,9 @@
 //! What sampling stacks costs, next to `perf record` on the same run: processor time,
-//! memory, bytes a sample. `cargo xtask bench stacks [-- SECONDS] [--write]`, as root.
+//! memory, bytes a sample; and by a BPF program next to events of perf. `cargo xtask bench stacks [-- SECONDS] [--write]`, as root.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+mod samplers;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -71,13 +73,18 @@ fn run(folder: &Path, seconds: u64) -> Result<String> {
          | --- | ---: | ---: | ---: | ---: |\n",
         BEGUN.as_secs()
     );
-    for (what, args) in [
-        ("stacks", &["--sensors", "stacks"][..]),
-        ("all but stacks", &["--no-stacks"]),
-        ("everything", &[]),
+    let stacks = &["--sensors", "stacks"][..];
+    for (what, may_use_bpf, args) in [
+        ("stacks", true, stacks),
+        ("stacks, without BPF", false, stacks),
+        ("all but stacks", true, &["--no-stacks"]),
+        ("everything", true, &[]),
     ] {
-        text += &alone(folder, BEGUN.as_secs() + seconds, what, args)?;
+        let recorder = recorder(may_use_bpf)?;
+        text += &alone(recorder, folder, BEGUN.as_secs() + seconds, what, args)?;
     }
+    text += "\n";
+    text += &samplers::table()?;
     Ok(text)
 }
 
@@ -92,7 +99,7 @@ fn beside_perf(folder: &Path, seconds: u64, load: &str) -> Result<String> {
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start perf")?;
-    record(&bundle, seconds, &["--sensors", "stacks"])?.join(seconds)?;
+    record(recorder(true)?, &bundle, seconds, &["--sensors", "stacks"])?.join(seconds)?;
     let ended = wait(perf)?;
     ensure!(ended, "perf failed");
     let perf_bytes = fs::metadata(&data).context("perf wrote nothing")?.len();
@@ -109,10 +116,16 @@ fn beside_perf(folder: &Path, seconds: u64, load: &str) -> Result<String> {
     ))
 }
 
-fn alone(folder: &Path, seconds: u64, what: &str, args: &[&str]) -> Result<String> {
+fn alone(
+    recorder: Command,
+    folder: &Path,
+    seconds: u64,
+    what: &str,
+    args: &[&str],
+) -> Result<String> {
     let bundle = folder.join("alone");
     let meter = Meter::start().context("the kernel does not measure BPF programs")?;
-    let recording = record(&bundle, seconds, args)?;
+    let recording = record(recorder, &bundle, seconds, args)?;
     // The programs are gone when it ends.
     std::thread::sleep(Duration::from_secs(seconds.saturating_sub(2)));
     let costs = meter.read("stacks_");
@@ -144,10 +157,21 @@ struct Used {
     peak_kib: u64,
 }
 
-fn record(bundle: &Path, seconds: u64, args: &[&str]) -> Result<Recording> {
+/// Sexton, or sexton that the kernel refuses BPF.
+fn recorder(may_use_bpf: bool) -> Result<Command> {
     let sexton = std::env::var_os("SEXTON").map(PathBuf::from);
     let sexton = sexton.context("SEXTON is not set: run cargo xtask bench stacks")?;
-    let child = Command::new(sexton)
+    if may_use_bpf {
+        return Ok(Command::new(sexton));
+    }
+    // It becomes sexton, so that it is the same process.
+    let mut refused = Command::new(env!("CARGO_BIN_EXE_without-bpf"));
+    refused.arg(sexton);
+    Ok(refused)
+}
+
+fn record(mut recorder: Command, bundle: &Path, seconds: u64, args: &[&str]) -> Result<Recording> {
+    let child = recorder
         .args(["record", "--for", &format!("{seconds}s"), "-o"])
         .arg(bundle)
         .args(args)

@@ -1,10 +1,8 @@
 //! What one sample of a stack costs the core it is taken on: by the BPF program, and by an event
-//! of perf. `cargo bench -p sexton-kernel-tests --bench samplers`, as root.
+//! of perf.
 //!
 //! A thread that comes before all others spins on the core and adds up the time that is taken
 //! from it, without sampling, and with either. What is more with it is shared by the samples.
-
-#![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::time::Duration;
 
@@ -12,7 +10,6 @@ use anyhow::{Context, Result};
 use sexton_bpf::prog::stacks::{Options, Watch};
 use sexton_host::perf::{self, Ask, What};
 use sexton_kernel_tests::interrupted::time_taken_on;
-use sexton_kernel_tests::require::{Need, require};
 
 const CORE: u32 = 1;
 const ROUNDS: usize = 9;
@@ -20,9 +17,8 @@ const ROUND: Duration = Duration::from_millis(900);
 /// As many as can be asked for, so that they stand out from all else.
 const HZ: u32 = 999;
 
-fn main() -> Result<()> {
-    require(Need::Root);
-    require(Need::Bpf);
+/// The table of both.
+pub(crate) fn table() -> Result<String> {
     let (mut by_bpf, mut by_perf) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         // Next to each other: the machine may do something else a second later.
@@ -31,13 +27,13 @@ fn main() -> Result<()> {
         by_perf.push(with_perf()?.per_sample(nothing));
     }
     let (bpf, perf) = (median(&mut by_bpf), median(&mut by_perf));
-    println!(
-        "| sampler | taken from the core, a sample | against BPF |\n| --- | ---: | ---: |\n\
-         | BPF program | {bpf:.2} us | 1 |\n| perf event | {perf:.2} us | {:.2} |\n\n\
-         The median of {ROUNDS} rounds at {HZ} samples a second.",
+    Ok(format!(
+        "| sampler, {HZ} samples a second | taken from the core, a sample | against BPF |\n\
+         | --- | ---: | ---: |\n\
+         | BPF program | {bpf:.2} us | 1 |\n\
+         | perf event | {perf:.2} us | {:.2} |\n",
         perf / bpf
-    );
-    Ok(())
+    ))
 }
 
 /// What a round took from the core, with how many samples.
