@@ -12,6 +12,7 @@ mod image;
 mod keep;
 mod kubernetes;
 mod matrix;
+mod nights;
 mod page;
 mod place;
 mod play;
@@ -42,6 +43,8 @@ pub(crate) enum Lab {
     },
     /// Play all scenarios on all machines, and write docs/matrix.md
     Matrix(matrix::Choice),
+    /// Play nights of random trouble, and tell how much of it is found
+    Nights(nights::Choice),
     /// Make a fixture of a scenario that was played in a guest
     Keep {
         /// Its name
@@ -118,6 +121,7 @@ pub(crate) fn lab(command: &Lab) -> Result<ExitCode> {
             })
         }
         Lab::Matrix(choice) => matrix::matrix(choice),
+        Lab::Nights(choice) => nights::nights(choice),
         Lab::Keep {
             scenario: name,
             machine,

@@ -12,7 +12,7 @@ pub const MAX_SECONDS: f64 = 60.0;
 
 /// Findings that accuse nobody: what a core or the kernel went through. An emulator on a
 /// busy machine goes through such things by itself.
-const SYMPTOMS: [&str; 3] = ["CPU001:", "NET001:", "KRN001:"];
+pub(crate) const SYMPTOMS: [&str; 3] = ["CPU001:", "NET001:", "KRN001:"];
 
 /// Findings that can be what all began with.
 pub const CAUSES: [&str; 5] = ["UNIT001:", "UNIT002:", "UNIT004:", "CTR001:", "CPU002:"];
@@ -42,7 +42,7 @@ pub struct Machine {
 impl Machine {
     /// Whether a finding is about others: a device that is not of the lab, or cgroups
     /// outside the one that its systemd has.
-    fn is_of_others(self, id: &str) -> bool {
+    pub(crate) fn is_of_others(self, id: &str) -> bool {
         let is_device = id.starts_with("NIC001:") && !id.starts_with("NIC001:lab");
         let is_cgroup = ["MCG00", "TASK003:/", "CPU003:/"]
             .iter()

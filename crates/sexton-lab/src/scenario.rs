@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde::Deserialize;
+
+use crate::files;
 
 /// What is played, and the truth about it.
 #[derive(Debug, Clone, Deserialize)]
@@ -129,22 +131,14 @@ impl Scenario {
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut scenario: Self =
             toml::from_str(&text).with_context(|| format!("{} is no scenario", path.display()))?;
-        scenario.name = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned())
-            .unwrap_or_default();
+        scenario.name = files::stem(path);
         scenario.text = text;
         Ok(scenario)
     }
 
     /// All in a folder, by name.
     pub fn all(folder: &Path) -> Result<Vec<Self>> {
-        let entries =
-            fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-        let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        paths.retain(|path| path.extension().is_some_and(|end| end == "toml"));
-        paths.sort();
-        ensure!(!paths.is_empty(), "no scenario in {}", folder.display());
+        let paths = files::toml(folder)?;
         paths.iter().map(|path| Self::read(path)).collect()
     }
 

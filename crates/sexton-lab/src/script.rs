@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use crate::scenario::{Engine, Fix, Scenario};
 
-const PRELUDE: &str = include_str!("script/prelude.sh");
+pub(crate) const PRELUDE: &str = include_str!("script/prelude.sh");
 
 /// For shell that must hold, which has a shell of its own.
-const PROOFS: &str = include_str!("script/proofs.sh");
+pub(crate) const PROOFS: &str = include_str!("script/proofs.sh");
 
 /// Where the job puts what is brought back.
 pub const OUT: &str = "out";
@@ -58,11 +58,7 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         "{enough}{sexton}{PRELUDE}\ncat > proofs <<'END_OF_PROOFS'\n{PROOFS}\nEND_OF_PROOFS\n"
     );
     for (name, unit) in &scenario.units {
-        // A here-document takes any text but its own end.
-        let _ = write!(
-            text,
-            "cat > /usr/local/lib/systemd/system/{name} <<'END_OF_UNIT'\n{unit}\nEND_OF_UNIT\n"
-        );
+        text += &unit_file(name, unit);
     }
     text += "systemctl daemon-reload\n";
     match scenario.engine {
@@ -105,6 +101,11 @@ pub fn script(scenario: &Scenario, pace: Pace) -> String {
         scenario.end
     );
     text
+}
+
+/// Shell that writes a unit file. A here-document takes any text but its own end.
+pub(crate) fn unit_file(name: &str, unit: &str) -> String {
+    format!("cat > /usr/local/lib/systemd/system/{name} <<'END_OF_UNIT'\n{unit}\nEND_OF_UNIT\n")
 }
 
 fn fixing(fix: &Fix) -> String {

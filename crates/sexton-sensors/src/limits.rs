@@ -2,7 +2,8 @@
 //! connections, neighbours, memory cgroup ids, and tasks of cgroups that limit them.
 //!
 //! Source: small files of procfs; `pids.current`, `pids.max` and `pids.events` of the 64
-//! cgroups nearest to their limit, which are chosen anew every minute from at most 512.
+//! cgroups nearest to their limit, which are chosen anew every minute, and at every poll of the
+//! first one, from at most 512.
 //! Blind to: inotify watches and open files per user or process, and local ports in use: no
 //! file has their sum, and to count them is to look into every process or socket. Connections
 //! and their drops are those of our own network namespace. Memory cgroup ids on cgroup v1,

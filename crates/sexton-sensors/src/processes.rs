@@ -2,11 +2,12 @@
 //! parents do not reap their children, and which tasks stay in uninterruptible sleep.
 //!
 //! Source: at every poll only `/proc/loadavg`, which has the number of tasks, and
-//! `procs_blocked` of `/proc/stat`. All of `/proc/PID/stat` is scanned once a minute, earlier
-//! when 100 tasks more are there or when tasks wait for I/O in two polls, and again soon after a
-//! scan that found defunct children. A scan ends after 100 ms of CPU time or 65,536 processes;
-//! the next one goes on from there. At most 512 tasks that a scan found in uninterruptible sleep
-//! are read again at every poll.
+//! `procs_blocked` of `/proc/stat`. All of `/proc/PID/stat` is scanned every 10 s in the first
+//! minute and then once a minute; earlier when 100 tasks more are there, when tasks wait for I/O
+//! in two polls or when the load average has more tasks than run, and again soon after a scan
+//! that found defunct children. A scan ends after 100 ms of CPU time or 65,536 processes; the
+//! next one goes on from there. At most 512 tasks that a scan found in uninterruptible sleep are
+//! read again at every poll.
 //! Blind to: processes of PID namespaces above our own, or hidden by `hidepid`; without root,
 //! what a task waits in.
 //! Overhead: a scan costs one read of a small file for each process, and scans together never
@@ -14,6 +15,7 @@
 
 mod blocked;
 pub(crate) mod fuzzing;
+mod load;
 mod parent;
 mod piles;
 mod scan;
@@ -31,6 +33,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::effort::Effort;
 use crate::{Sensor, SensorSpec};
 use blocked::Blocked;
+use load::Load;
 use piles::{Pile, Piles};
 use scan::Scan;
 
@@ -59,6 +62,10 @@ const LEAST_BETWEEN: Duration = Duration::from_secs(5);
 
 /// Without any sign all processes are scanned this often.
 const SCAN_EVERY: Duration = Duration::from_secs(60);
+
+/// In its first minute, which is as long as most diagnoses watch, this often.
+const SCAN_EVERY_AT_FIRST: Duration = Duration::from_secs(10);
+const AT_FIRST: Duration = Duration::from_secs(60);
 
 /// So many more tasks than at the last scan ask for another: as many defunct processes make a
 /// finding (TASK002).
@@ -111,6 +118,10 @@ struct Processes {
     blocked: Blocked,
     /// Whether more tasks waited for I/O at the last poll than are followed.
     some_waited: bool,
+    /// When the first scan was.
+    first: Option<Moment>,
+    /// The load average at the last poll.
+    load: Option<Load>,
 }
 
 /// The last scan.
@@ -125,7 +136,7 @@ struct Last {
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
-    read_tasks(host).map_err(|error| gap(&error))?;
+    read_load(host).map_err(|error| gap(&error))?;
     Ok(Box::new(Processes::default()))
 }
 
@@ -133,11 +144,10 @@ fn gap(error: &HostError) -> Gap {
     Gap::new(NAME, error.why(), error.chain())
 }
 
-/// Processes and threads, by the fourth field of `/proc/loadavg`.
-fn read_tasks(host: &Host) -> Result<u64, HostError> {
+fn read_load(host: &Host) -> Result<Load, HostError> {
     let path = host.proc("loadavg")?;
     let text = host.read_text(&path)?;
-    scan::tasks(&text).ok_or_else(|| HostError::Malformed {
+    Load::parse(&text).ok_or_else(|| HostError::Malformed {
         path,
         what: format!("it says {text:?}"),
     })
@@ -153,12 +163,15 @@ fn waiting(stat: &str) -> Option<u64> {
 impl Sensor for Processes {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let node = Subject::node();
-        let n_tasks = match read_tasks(host) {
-            Ok(n_tasks) => n_tasks,
+        let load = match read_load(host) {
+            Ok(load) => load,
             Err(error) => return out.gap(&node, gap(&error)),
         };
+        let n_tasks = load.tasks;
         out.sample(&node, &fact::TASKS_TOTAL, n_tasks as f64);
-        let is_asked_for = self.note_waiting(host, out);
+        let before = self.load.replace(load);
+        let some_hang = before.is_some_and(|before| load.has_blocked(&before, self.blocked.len()));
+        let is_asked_for = self.note_waiting(host, out) || some_hang;
         self.scan_if_due(host, out, n_tasks, is_asked_for);
         for (wait, blocked) in self.blocked.update(host, out.now()) {
             let subject = Subject::new(SubjectKind::Task, wait);
@@ -211,11 +224,16 @@ impl Processes {
     /// Where children are defunct the next scan comes soon, to see whether they last, and
     /// then ever later.
     fn note(&mut self, now: Moment, n_tasks: u64, least_rest: Duration) {
-        let rested = self.last.as_ref().map_or(SCAN_EVERY, |last| last.rest);
-        let rest = match (self.piles.any(), rested) {
-            (false, _) => SCAN_EVERY,
-            (true, SCAN_EVERY) if !self.piles.lasts() => LEAST_BETWEEN,
-            (true, rested) => (rested * 2).min(SCAN_EVERY),
+        let first = *self.first.get_or_insert(now);
+        let usual = match now.since(first) < AT_FIRST {
+            true => SCAN_EVERY_AT_FIRST,
+            false => SCAN_EVERY,
+        };
+        let rested = self.last.as_ref().map_or(usual, |last| last.rest);
+        let rest = match self.piles.any() {
+            false => usual,
+            true if rested >= usual && !self.piles.lasts() => LEAST_BETWEEN,
+            true => (rested * 2).min(usual),
         };
         self.last = Some(Last {
             at: now,

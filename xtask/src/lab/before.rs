@@ -37,12 +37,37 @@ impl Before {
         }
     }
 
+    /// What it says of nights of random trouble.
+    pub(super) fn nights(&self) -> Option<&str> {
+        let (_, after) = self.0.split_once(NIGHTS_BEGIN)?;
+        after.split_once(NIGHTS_END).map(|(nights, _)| nights)
+    }
+
+    /// The page with other nights: in the place of those that it has, or at its end.
+    pub(super) fn with_nights(&self, nights: &str) -> String {
+        match self.nights() {
+            Some(before) => self.0.replace(
+                &format!("{NIGHTS_BEGIN}{before}{NIGHTS_END}"),
+                &section(nights),
+            ),
+            None => format!("{}\n\n{}\n", self.0.trim_end(), section(nights)),
+        }
+    }
+
     /// The cells of the row that begins with this one, without it.
     fn row(&self, first: &str) -> Option<Vec<&str>> {
         let begin = format!("| {first} |");
         let line = self.0.lines().find(|line| line.starts_with(&begin))?;
         Some(cells(line).split_off(1))
     }
+}
+
+const NIGHTS_BEGIN: &str = "<!-- nights -->";
+const NIGHTS_END: &str = "<!-- /nights -->";
+
+/// What the page says of nights, between marks that no reader sees.
+pub(super) fn section(nights: &str) -> String {
+    format!("{NIGHTS_BEGIN}{nights}{NIGHTS_END}")
 }
 
 /// The line of the page, which no reader sees, that tells which text of a scenario it is about.

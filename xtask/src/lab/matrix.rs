@@ -137,12 +137,12 @@ fn is_done(stage: &Stage, scenario: &Scenario, place: &Place, choice: &Choice) -
     is_done
 }
 
-fn page() -> PathBuf {
+pub(super) fn page() -> PathBuf {
     workspace::root().join("docs/matrix.md")
 }
 
 /// The page as it is now.
-fn before() -> Before {
+pub(super) fn before() -> Before {
     Before(std::fs::read_to_string(page()).unwrap_or_default())
 }
 

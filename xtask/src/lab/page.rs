@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use anyhow::{Context as _, Result};
 use sexton_lab::scenario::Scenario;
 
-use super::before::{Before, asked, shown};
+use super::before::{Before, asked, section, shown};
 use super::card::Card;
 
 pub(super) const NOT_PLAYED: &str = "not played";
@@ -68,7 +69,28 @@ pub(super) fn page(
     if !reds.is_empty() {
         let _ = write!(text, "\n## Red, and why\n\n{reds}");
     }
-    text + &titles(scenarios)
+    text += &titles(scenarios);
+    if let Some(nights) = before.nights() {
+        let _ = writeln!(text, "\n{}", section(nights));
+    }
+    text
+}
+
+const NIGHTS: &str = "
+
+## Nights of random trouble
+
+Written by `cargo xtask lab nights --write`. A night draws one to three troubles of `lab/troubles` and up to two
+innocents, each with random parameters and a random moment around the start of the watch, and plays them all
+in one systemd in namespaces. What had to be found must be worse than a note, except lines in the kernel log that
+a program wrote, which sexton trusts less. Every other finding that is worse than a note accuses an innocent.
+";
+
+/// Writes what nights say into the page, and leaves the rest of it.
+pub(super) fn write_nights(table: &str) -> Result<()> {
+    let page = super::matrix::page();
+    let text = super::matrix::before().with_nights(&format!("{NIGHTS}\n{table}"));
+    std::fs::write(&page, text).with_context(|| format!("cannot write {}", page.display()))
 }
 
 /// What the page said of a cell that nobody has played since.
@@ -225,6 +247,18 @@ mod tests {
         let mended = page_of(&[played("6.1-v2", None)], &text);
         assert!(mended.contains("2 of 2 cells are green") && !mended.contains("blames"));
     }
+
+    #[test]
+    fn nights_stay_when_the_page_is_written_and_are_replaced_by_others() {
+        let cards = [played("6.1-v2", None)];
+        let with = |page: String, nights: &str| Before(page).with_nights(nights);
+        let first = with(page_of(&cards, ""), "\nthe first nights\n");
+        assert!(first.contains("the first nights"), "{first}");
+        assert_eq!(page_of(&cards, &first), first);
+        let second = with(first, "\nother nights\n");
+        assert!(second.contains("other nights") && !second.contains("first nights"));
+    }
+
     #[test]
     fn what_was_played_of_an_older_scenario_is_marked() {
         let all = [played("6.1-v2", None), played("7-v2", None)];

@@ -118,6 +118,12 @@ impl Stage {
         Ok(programs)
     }
 
+    /// Plays the script of a night here.
+    pub(super) fn play_night(&self, job: &str, folder: &Path) -> Result<()> {
+        let programs = [self.sexton.clone()];
+        self.play_here(&programs, job, folder, &mut |_| ())
+    }
+
     fn play_here(
         &self,
         programs: &[PathBuf],

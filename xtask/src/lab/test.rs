@@ -1,10 +1,12 @@
-//! The step `lab` of `cargo xtask test`: the scenarios that are quick, in namespaces of this
-//! machine.
+//! The step `lab` of `cargo xtask test`: the scenarios that are quick, and ten nights of random
+//! trouble, in namespaces of this machine.
 
 use anyhow::Result;
+use sexton_lab::night::Night;
 use sexton_lab::scenario::Scenario;
 
 use super::card::Card;
+use super::nights;
 use super::place::Place;
 use super::play::Stage;
 use crate::command;
@@ -37,6 +39,34 @@ pub(crate) fn test() -> Tally {
                 println!("lab {}: FAILED: {error:#}", scenario.name);
                 tally.fail(Failure::new(&scenario.name, &format!("{error:#}")));
             }
+        }
+    }
+    tally.add(nights(&stage));
+    tally
+}
+
+/// Ten nights of random trouble, each played once more if it was not good.
+fn nights(stage: &Stage) -> Tally {
+    let mut tally = Tally::default();
+    let troubles = match nights::troubles() {
+        Ok(troubles) => troubles,
+        Err(error) => return failed(&error),
+    };
+    for seed in nights::TESTED {
+        let night = Night::draw(seed, &troubles);
+        let name = format!("night {seed}");
+        let play = || nights::play(stage, &night, &troubles).map(|score| score.wrong());
+        match play().and_then(|wrong| match wrong.is_empty() {
+            true => Ok((wrong, Vec::new())),
+            false => Ok((play()?, wrong)),
+        }) {
+            Ok((wrong, first)) if wrong.is_empty() => {
+                tally.passed += 1;
+                let first = first.iter().map(|why| Failure::new(&name, why));
+                tally.unsteady.extend(first);
+            }
+            Ok((wrong, _)) => tally.fail(Failure::new(&name, &wrong.join("; "))),
+            Err(error) => tally.fail(Failure::new(&name, &format!("{error:#}"))),
         }
     }
     tally

@@ -84,11 +84,31 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             .iter()
             .max_by_key(|event| (event.says.longest_ns, event.says.n));
         let Some(longest) = longest else { continue };
-        if longest.says.longest_ns as f64 / 1e9 >= case.limit(&LEAST) {
+        let (_, _, length) = sleep(case, &told, longest);
+        if length.as_secs_f64() >= case.limit(&LEAST) {
             worst.insert(wait, finding(case, &told, longest));
         }
     }
     worst.into_values().for_each(|finding| out.found(finding));
+}
+
+/// Whether some sleep still.
+fn lasts(told: &[Event<'_, BlockedTasks>]) -> bool {
+    told.last().is_some_and(|last| last.says.n > 0)
+}
+
+/// From when until when, and for how long, the longest of them slept. What was last told of it
+/// goes on until it is taken back.
+fn sleep(
+    case: &Case<'_>,
+    told: &[Event<'_, BlockedTasks>],
+    longest: &Event<'_, BlockedTasks>,
+) -> (Moment, Moment, Duration) {
+    let last = told.last().unwrap_or(longest);
+    let until = if lasts(told) { case.now() } else { last.at };
+    let from = Moment::from_ns(longest.says.since_ns);
+    let told = Duration::from_nanos(longest.says.longest_ns);
+    (from, until, until.since(from).max(told))
 }
 
 fn finding(
@@ -102,12 +122,8 @@ fn finding(
         .map(|event| event.says.n)
         .max()
         .unwrap_or(says.n);
-    let last = told.last().unwrap_or(longest);
-    let lasts = last.says.n > 0;
-    // What was last told of it goes on until it is taken back.
-    let until = if lasts { case.now() } else { last.at };
-    let from = Moment::from_ns(says.since_ns);
-    let length = until.since(from).max(Duration::from_nanos(says.longest_ns));
+    let lasts = lasts(told);
+    let (from, until, length) = sleep(case, told, longest);
     let length_ns = length.as_nanos() as f64;
     let wait = &longest.subject.name;
     let place = kernel_wait::place(wait, &says.stack);

@@ -70,12 +70,18 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// It is told some time after it was read, and the unit may have failed in between: what counts
+    /// is when the unit came into that state.
     fn seen(event: Event<'a, UnitSeen>) -> Self {
+        let since = event.says.state_monotonic_ns.map(Moment::from_ns);
         Self {
             is_failed: event.says.active.as_deref() == Some("failed"),
             result: event.says.result.as_deref(),
-            since: event.says.state_monotonic_ns.map(Moment::from_ns),
-            ..Self::at(event.at, event.subject)
+            since,
+            ..Self::at(
+                since.map_or(event.at, |since| since.min(event.at)),
+                event.subject,
+            )
         }
     }
 
@@ -180,6 +186,22 @@ mod tests {
         check("active", fails, 1);
         check("failed", starts, 0);
         check("active", |_, _| {}, 0);
+    }
+
+    #[test]
+    fn a_state_that_was_read_before_the_failure_and_told_after_it_is_older() {
+        let unit = Subject::new(SubjectKind::Unit, "a.service");
+        let mut watch = Watch::new(100, 30);
+        let mut out = Sink::new("units", at(105));
+        out.event(at(104), &unit, &fact::UNIT_FAILED, UnitStopped::default());
+        let state = UnitSeen {
+            active: Some("active".into()),
+            state_monotonic_ns: Some(at(101).as_ns()),
+            ..UnitSeen::default()
+        };
+        out.event(at(105), &unit, &fact::UNIT_SEEN, state);
+        watch.add(out);
+        assert_eq!(watch.judge(&RULE).findings.len(), 1);
     }
 
     #[test]

@@ -154,14 +154,19 @@ image_for_containerd() {
     rm -r saved image.tar
 }
 
-# judge SECONDS: watches and judges, cold; how long it took, and how it ended.
-judge() {
+# look SECONDS: watches and judges, cold; how long it took, and how it ended.
+look() {
     code=0
     before=$(cut -d' ' -f1 /proc/uptime)
     $sexton diagnose --for "$1s" --json $policy -o out/bundle > out/verdict.json 2> out/trouble.txt || code=$?
     after=$(cut -d' ' -f1 /proc/uptime)
     echo $code > out/code
     echo "$before $after" > out/seconds
+}
+
+# judge SECONDS: the same, also as text, and from the recording alone.
+judge() {
+    look "$1"
     ./sexton diagnose --from out/bundle $policy > out/verdict.txt 2>&1 || true
     replay
 }

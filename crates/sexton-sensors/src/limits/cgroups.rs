@@ -16,6 +16,10 @@ use crate::directories::directories;
 /// How often the cgroups to watch are chosen anew.
 const SURVEY_EVERY: Duration = Duration::from_secs(60);
 
+/// In the first minute, which is as long as most diagnoses watch, they are chosen at every poll: a
+/// unit that was started meanwhile is among them.
+const AT_FIRST: Duration = Duration::from_secs(60);
+
 /// Cgroups that are watched: those that use most of their limit.
 const MAX_WATCHED: usize = 64;
 
@@ -24,6 +28,7 @@ pub(super) struct Cgroups {
     mount: Option<PathBuf>,
     watched: Vec<(PathBuf, Subject)>,
     surveyed: Option<Moment>,
+    first: Option<Moment>,
 }
 
 impl Cgroups {
@@ -36,11 +41,13 @@ impl Cgroups {
             mount: found.map(|mount| mount.point.clone()),
             watched: Vec::new(),
             surveyed: None,
+            first: None,
         }
     }
 
     pub(super) fn poll(&mut self, host: &Host, out: &mut Sink) {
-        let is_due = |at: Moment| out.now().since(at) >= SURVEY_EVERY;
+        let is_first = out.now().since(*self.first.get_or_insert(out.now())) < AT_FIRST;
+        let is_due = |at: Moment| is_first || out.now().since(at) >= SURVEY_EVERY;
         if self.surveyed.is_none_or(is_due) {
             self.survey(host);
             self.surveyed = Some(out.now());

@@ -2,7 +2,7 @@
 //!
 //! A scan finds candidates; only these are read again at every poll. One that has run since,
 //! which its context switches show, is not stuck: ordinary I/O sleeps and wakes many times a
-//! second.
+//! second. When a candidate ran last, where the kernel tells, is when its sleep began.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -68,8 +68,9 @@ impl Blocked {
                 return;
             }
             if !self.followed.contains_key(id)
-                && let Some(sleep) = look(host, *id, now)
+                && let Some(mut sleep) = look(host, *id, now)
             {
+                sleep.since = ran_last(host, id.pid, now).unwrap_or(now);
                 self.followed.insert(*id, sleep);
             }
         }
@@ -150,6 +151,28 @@ fn look(host: &Host, id: Id, now: Moment) -> Option<Sleep> {
     })
 }
 
+/// When a task ran last. The clock of `/proc/PID/sched` is the scheduler's own; what it says of
+/// ourselves is now.
+fn ran_last(host: &Host, tid: u32, now: Moment) -> Option<Moment> {
+    let ran = |task: &str| {
+        let path = host.proc(&format!("{task}/sched")).ok()?;
+        exec_start(&host.read_text(path).ok()?)
+    };
+    let slept = ran("thread-self")?.checked_sub(ran(&tid.to_string())?)?;
+    let slept = u64::try_from(slept.as_nanos()).ok()?;
+    Some(Moment::from_ns(now.as_ns().saturating_sub(slept)))
+}
+
+/// The time in a `/proc/PID/sched`, in milliseconds: `se.exec_start   :   14241818.934298`.
+pub(super) fn exec_start(sched: &str) -> Option<Duration> {
+    let line = sched
+        .lines()
+        .find(|line| line.starts_with("se.exec_start"))?;
+    let (_, value) = line.split_once(':')?;
+    let milliseconds: f64 = value.trim().parse().ok()?;
+    Duration::try_from_secs_f64(milliseconds / 1000.0).ok()
+}
+
 /// How often a task has given up its core or lost it.
 pub(super) fn switches(status: &str) -> Option<u64> {
     let field = |name: &str| {
@@ -227,6 +250,22 @@ mod tests {
         let status = "State:\tD\nvoluntary_ctxt_switches:\t40\nnonvoluntary_ctxt_switches:\t2\n";
         assert_eq!(switches(status), Some(42));
         assert_eq!(switches("voluntary_ctxt_switches:\t40\n"), None);
+    }
+
+    #[test]
+    fn when_a_task_ran_last_is_read() {
+        let sched = "cat (27000, #threads: 1)\n-----\n\
+                     se.exec_start                                :         12500.250000\n\
+                     se.vruntime                                  :         11408.952084\n";
+        assert_eq!(exec_start(sched), Some(Duration::from_micros(12_500_250)));
+        for text in [
+            "",
+            "se.exec_start : x",
+            "se.exec_start : -1.0",
+            "se.exec_start : 1e400",
+        ] {
+            assert_eq!(exec_start(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! For the fuzz targets.
 
-use super::{blocked, scan};
+use super::{blocked, load};
 use crate::tasks::Stat;
 
 /// What a `stat` of a process and `/proc/loadavg` might say.
@@ -9,5 +9,6 @@ pub fn process_stat(bytes: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(bytes);
     blocked::switches(&text);
     blocked::frames(&text);
-    scan::tasks(&text)
+    blocked::exec_start(&text);
+    load::Load::parse(&text).map(|load| load.tasks)
 }

@@ -165,21 +165,3 @@ impl Scan {
         true
     }
 }
-
-/// All tasks, of a `/proc/loadavg` such as `0.20 0.18 0.12 1/80 11206`.
-pub(super) fn tasks(loadavg: &str) -> Option<u64> {
-    let field = loadavg.split_ascii_whitespace().nth(3)?;
-    field.split_once('/')?.1.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_number_of_tasks() {
-        assert_eq!(tasks("0.20 0.18 0.12 1/80 11206\n"), Some(80));
-        assert_eq!(tasks("0.20 0.18 0.12 1 11206\n"), None);
-        assert_eq!(tasks(""), None);
-    }
-}

@@ -36,6 +36,11 @@ const MAX_BYTES: u64 = 1 << 30;
 /// Looks of the census in one watch, so that growth can be told: three points at least.
 const N_CENSUSES: u32 = 4;
 
+/// Sensors that look more rarely than a watch lasts, and how often they look in one all the same:
+/// what begins after the first look is seen too.
+const RARE: [&str; 2] = ["filesystems", "limits"];
+const N_LOOKS: u32 = 4;
+
 /// A census walks all memory cgroups; in a short watch it is not taken more often.
 const SHORTEST_CENSUS: Duration = Duration::from_secs(5);
 
@@ -159,7 +164,7 @@ fn refuse_to_mix(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All sensors; the census as often as its growth needs.
+/// All sensors; the census as often as its growth needs, and the rare ones several times.
 fn members(time: Duration, more: &[&'static SensorSpec]) -> Vec<Member> {
     let census = (time / N_CENSUSES).max(SHORTEST_CENSUS);
     let mut members: Vec<Member> = SENSORS
@@ -170,6 +175,9 @@ fn members(time: Duration, more: &[&'static SensorSpec]) -> Vec<Member> {
     for member in &mut members {
         if member.spec.name == "memcg" {
             member.every = member.every.min(census);
+        }
+        if RARE.contains(&member.spec.name) {
+            member.every = member.every.min(time / N_LOOKS);
         }
     }
     members
