@@ -82,3 +82,17 @@ fn a_folder_that_cannot_be_made_is_named() {
         "{complaint}"
     );
 }
+
+#[test]
+fn the_page_of_conditions_is_current() {
+    let printed = sexton_testkit::TempTree::new();
+    let folder = printed.path().display().to_string();
+    let output = sexton(&["generate", "kubernetes", &folder]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conditions.md");
+    assert!(
+        read(&printed.path().join("conditions.md")) == read(&kept),
+        "docs/conditions.md differs from the definitions: run cargo xtask docs"
+    );
+}
