@@ -1,9 +1,9 @@
 //! Man pages and completions come from the definitions.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::command::sexton;
+use crate::command::{sexton, stderr};
 
 /// A folder of our own, gone when the test ends.
 struct Folder(PathBuf);
