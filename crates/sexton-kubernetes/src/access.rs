@@ -55,7 +55,7 @@ impl std::fmt::Debug for Part {
 pub(crate) enum Identity {
     Token(Part),
     Certificate { chain: Part, key: Part },
-    Nobody,
+    Anonymous,
 }
 
 impl Access {

@@ -176,7 +176,7 @@ impl Client {
                     .with_client_auth_cert(certificates, found)
                     .map_err(|error| wrong(chain, error.to_string()))
             }
-            Identity::Token(_) | Identity::Nobody => Ok(config.with_no_client_auth()),
+            Identity::Token(_) | Identity::Anonymous => Ok(config.with_no_client_auth()),
         }
     }
 }

@@ -40,14 +40,14 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The namespace it belongs to: a node's are in `default`.
-    pub(crate) fn namespace(&self) -> &str {
-        self.pod.as_ref().map_or("default", |pod| &pod.namespace)
+    /// The namespace it belongs to: that of its pod, or the one where a node's are.
+    pub(crate) fn namespace<'a>(&'a self, of_node: &'a str) -> &'a str {
+        self.pod.as_ref().map_or(of_node, |pod| &pod.namespace)
     }
 
     /// The whole of it, to be created. What is known of its pod beyond the runtime goes into
     /// the note.
-    pub(crate) fn body(&self, node: &str, about_pod: &str) -> Value {
+    pub(crate) fn body(&self, node: &str, of_node: &str, about_pod: &str) -> Value {
         let regarding = match &self.pod {
             Some(pod) => json!({
                 "apiVersion": "v1", "kind": "Pod",
@@ -63,7 +63,7 @@ impl Event {
         json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": { "name": self.name, "namespace": self.namespace() },
+            "metadata": { "name": self.name, "namespace": self.namespace(of_node) },
             "eventTime": micros(self.first_ns),
             "reportingController": "sexton",
             "reportingInstance": cut(node, MAX_NAME_BYTES),
@@ -229,7 +229,7 @@ mod tests {
         }
         let mut created = Vec::new();
         while let Some(event) = events.due(1_002_000_000_000) {
-            created.push(event.body("node-1", ""));
+            created.push(event.body("node-1", "default", ""));
             event.told(1_002_000_000_000);
         }
         assert_eq!(created.len(), 2);
@@ -243,7 +243,7 @@ mod tests {
         assert!(events.due(1_005_000_000_000).is_none(), "a series waits");
         let event = events.due(1_400_000_000_000).expect("it is due");
         assert_eq!(event.series()["series"]["count"], 4);
-        assert_eq!(event.namespace(), "default");
+        assert_eq!(event.namespace("default"), "default");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let body = events
             .due(2_000_000_000)
             .expect("it is due")
-            .body("node-1", "x");
+            .body("node-1", "default", "x");
         assert!(
             body["note"]
                 .as_str()

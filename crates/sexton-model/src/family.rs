@@ -38,7 +38,7 @@ families! {
     UnitFailed = "UnitFailed",
     /// a unit is on that has no business on this node
     UnitUnwanted = "UnitUnwanted",
-    /// containers start and exit again and again
+    /// containers start and exit in a loop
     ContainerChurn = "ContainerChurn",
     /// dying memory cgroups or leaked cgroup directories pile up
     MemoryCgroupLeak = "MemoryCgroupLeak",

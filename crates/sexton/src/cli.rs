@@ -450,7 +450,7 @@ pub enum Generated {
     Prometheus,
     /// Dashboards for Grafana
     Grafana,
-    /// The page of conditions that Kubernetes is told, as Markdown
+    /// The page of conditions of a node in Kubernetes, as Markdown
     Kubernetes,
 }
 

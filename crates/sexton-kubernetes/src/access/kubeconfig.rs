@@ -117,7 +117,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Access, KubernetesError> {
         (Some(file), ..) => Identity::Token(Part::File(folder.join(file))),
         (None, Some(token), ..) => Identity::Token(Part::Given(token.clone().into_bytes())),
         (None, None, Some(chain), Some(key)) => Identity::Certificate { chain, key },
-        (None, None, None, None) if !is_https => Identity::Nobody,
+        (None, None, None, None) if !is_https => Identity::Anonymous,
         _ => {
             return Err(wrong(format!(
                 "the user {:?} has neither a token nor a client certificate with its key",

@@ -35,6 +35,8 @@ pub(super) struct Visitor {
     /// Whether it is known what the API server has of us, and what of that nobody owns.
     is_resumed: bool,
     orphans: Vec<String>,
+    /// Where events of a node go.
+    of_node: &'static str,
     told: Option<Instant>,
     n_failures: u32,
     wait_until: Option<Instant>,
@@ -54,6 +56,7 @@ impl Visitor {
             log,
             is_resumed: false,
             orphans: Vec::new(),
+            of_node: "default",
             told: None,
             n_failures: 0,
             wait_until: None,
@@ -171,7 +174,7 @@ impl Visitor {
         };
         let list = format!(
             "/apis/events.k8s.io/v1/namespaces/{}/events",
-            event.namespace()
+            event.namespace(self.of_node)
         );
         let one = format!("{list}/{}", event.name);
         if event.is_created {
@@ -197,13 +200,21 @@ impl Visitor {
             None => String::new(),
         };
         self.n_requests += 1;
-        let body = event.body(&self.settings.node, &about);
+        let body = event.body(&self.settings.node, self.of_node, &about);
         match client.post(&list, &body).await {
             // An agent before this one told it: this is a repeat.
             Err(error) if error.status() == Some(409) => {
                 self.n_requests += 1;
                 let there = client.get(&one).await?;
                 event.was_there(count_of(&there));
+            }
+            // Older API servers (1.20) want a node's events there.
+            Err(error)
+                if error.status() == Some(422)
+                    && event.pod.is_none()
+                    && self.of_node == "default" =>
+            {
+                self.of_node = "kube-system";
             }
             // The namespace is going away, and its pods with it.
             Err(error) if error.status() == Some(404) => event.told(now),

@@ -35,7 +35,7 @@ impl Cluster {
         fs::write(folder.join("users.csv"), users).expect("it is written");
         let (client, peer, port) = (free_port(), free_port(), free_port());
         let etcd = Command::new(programs.join("etcd"))
-            .args(["--unsafe-no-fsync", "--data-dir"])
+            .arg("--data-dir")
             .arg(folder.join("etcd"))
             .arg(format!("--listen-client-urls=http://127.0.0.1:{client}"))
             .arg(format!("--advertise-client-urls=http://127.0.0.1:{client}"))

@@ -106,7 +106,9 @@ fn make_pod(cluster: &Cluster) -> Pod {
 fn rights_are_least(cluster: &Cluster) {
     let can = |verb: &str, what: &str| {
         let who = "--as=system:serviceaccount:sexton:sexton";
-        let said = cluster.try_kubectl(&["auth", "can-i", verb, what, who, "-A"]);
+        let (what, part) = what.split_once('/').unwrap_or((what, ""));
+        let part = format!("--subresource={part}");
+        let said = cluster.try_kubectl(&["auth", "can-i", verb, what, &part, who, "-A"]);
         said.trim() == "yes"
     };
     for (verb, what) in [("get", "nodes"), ("patch", "nodes/status"), ("get", "pods")] {
@@ -222,7 +224,7 @@ fn told_and_restarted(cluster: &Cluster, pod: &Pod) {
         "KubeletReady",
         "it is another's"
     );
-    let list = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let list = "/apis/events.k8s.io/v1/events";
     let ours = || -> Vec<Value> {
         let events = cluster.get(list);
         let events = events["items"].as_array().cloned().unwrap_or_default();

@@ -12,7 +12,7 @@ use super::agent::WhichAgent;
 pub enum KubernetesCommand {
     /// Remove the conditions of sexton from one node or from all
     ///
-    /// For the time after an uninstall: nobody renews them any more. Events go by themselves,
+    /// For the time after an uninstall: no agent renews them any more. Events go by themselves,
     /// after an hour.
     Cleanup(CleanupArgs),
 }

@@ -1,6 +1,7 @@
 //! `sexton reboot-needed`: the sentinel command of kured. Yes only when a fix was carried out in
 //! this boot, could not end it, and its source is stopped: else the next boot is like this one.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -28,7 +29,7 @@ pub fn run() -> Result<Exit> {
         Answer::No(why) => (Exit::Found, format!("no reboot needed: {why}")),
         Answer::CannotTell(why) => (Exit::Failed, format!("cannot tell: {why}")),
     };
-    println!("{text}");
+    writeln!(io::stdout().lock(), "{text}")?;
     Ok(exit)
 }
 

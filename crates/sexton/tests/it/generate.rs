@@ -1,9 +1,9 @@
 //! Man pages and completions come from the definitions.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::command::sexton;
+use crate::command::{sexton, stderr};
 
 /// A folder of our own, gone when the test ends.
 struct Folder(PathBuf);
@@ -80,5 +80,19 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert!(
         complaint.starts_with("sexton: cannot make the folder /proc/sexton: "),
         "{complaint}"
+    );
+}
+
+#[test]
+fn the_page_of_conditions_is_current() {
+    let printed = sexton_testkit::TempTree::new();
+    let folder = printed.path().display().to_string();
+    let output = sexton(&["generate", "kubernetes", &folder]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conditions.md");
+    assert!(
+        read(&printed.path().join("conditions.md")) == read(&kept),
+        "docs/conditions.md differs from the definitions: run cargo xtask docs"
     );
 }
