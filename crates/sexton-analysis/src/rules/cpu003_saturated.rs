@@ -7,9 +7,16 @@
 //! Where no one has most of the time, it is a warning when all are several times slower than each
 //! would be alone; where one has, when it keeps more tasks busy for good than there are cores.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
-//! waits (a note), however long its queue of jobs that come and go; niced work, which gives its core to any other task at once; a cgroup that its
-//! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
-//! kernel (CPU001).
+//! waits (a note), however long its queue of jobs that come and go; niced work, which gives its
+//! core to any other task at once; a cgroup that its quota holds back (CPU004); time that the
+//! hypervisor took (CPU005); one core lost to the kernel (CPU001).
+//! One busy task for each core beside daemons that sleep is a note too, and the node healthy: a
+//! daemon that wakes takes the core from it within milliseconds, so nothing is slow, and the kernel
+//! shows a runaway loop and a computation that is meant as the same thing. CPU pressure does not
+//! decide it: `some` near 100 % says that one task or more waited at any moment, not for how long
+//! or whose it was. It is sick, and a warning at least, as soon as the work of others loses a
+//! quarter of a core to waiting, any task waits 2 s at once, or twice as many tasks as there are
+//! cores never sleep.
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
 //! Next: lower the weight or the priority of what has the time, give it a quota, move it
