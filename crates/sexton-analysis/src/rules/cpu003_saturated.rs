@@ -10,17 +10,13 @@
 //! waits (a note), however long its queue of jobs that come and go; niced work, which gives its
 //! core to any other task at once; a cgroup that its quota holds back (CPU004); time that the
 //! hypervisor took (CPU005); one core lost to the kernel (CPU001).
-//! One busy task for each core beside daemons that sleep is a note too, and the node healthy: a
-//! daemon that wakes takes the core from it within milliseconds, so nothing is slow, and the kernel
-//! shows a runaway loop and a computation that is meant as the same thing. CPU pressure does not
-//! decide it: `some` near 100 % says that one task or more waited at any moment, not for how long
-//! or whose it was. It is sick, and a warning at least, as soon as the work of others loses a
-//! quarter of a core to waiting, any task waits 2 s at once, or twice as many tasks as there are
-//! cores never sleep.
+//! One busy task for each core beside daemons that sleep is a note too: a daemon that wakes gets a
+//! core within milliseconds, and a runaway loop looks as a computation that is meant. `some` near
+//! 100 % says that a task waited, not how long or whose. It is sick when the work of others loses a
+//! quarter of a core, any task waits 2 s at once, or two tasks for each core never sleep.
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
-//! Next: lower the weight or the priority of what has the time, give it a quota, move it
-//! elsewhere, or add cores.
+//! Next: lower the weight or priority of what has the time, give it a quota, move it, or add cores.
 
 mod remedies;
 
