@@ -7,13 +7,16 @@
 //! Where no one has most of the time, it is a warning when all are several times slower than each
 //! would be alone; where one has, when it keeps more tasks busy for good than there are cores.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
-//! waits (a note), however long its queue of jobs that come and go; niced work, which gives its core to any other task at once; a cgroup that its
-//! quota holds back (CPU004); time that the hypervisor took (CPU005); one core lost to the
-//! kernel (CPU001).
+//! waits (a note), however long its queue of jobs that come and go; niced work, which gives its
+//! core to any other task at once; a cgroup that its quota holds back (CPU004); time that the
+//! hypervisor took (CPU005); one core lost to the kernel (CPU001).
+//! One busy task for each core beside daemons that sleep is a note too: a daemon that wakes gets a
+//! core within milliseconds, and a runaway loop looks as a computation that is meant. `some` near
+//! 100 % says that a task waited, not how long or whose. It is sick when the work of others loses a
+//! quarter of a core, any task waits 2 s at once, or two tasks for each core never sleep.
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
-//! Next: lower the weight or the priority of what has the time, give it a quota, move it
-//! elsewhere, or add cores.
+//! Next: lower the weight or priority of what has the time, give it a quota, move it, or add cores.
 
 mod remedies;
 

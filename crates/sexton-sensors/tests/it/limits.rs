@@ -78,7 +78,7 @@ fn every_limit_is_told_with_its_use() {
 }
 
 #[test]
-fn cgroups_are_read_at_every_poll_and_chosen_once_a_minute() {
+fn cgroups_are_read_at_every_poll_and_after_the_first_minute_chosen_once_in_one() {
     let node = node("limited-cgroups");
     let mut sensor = open("limits", &node.host()).expect("it opens");
     look(&node, sensor.as_mut(), 10);
@@ -90,11 +90,14 @@ fn cgroups_are_read_at_every_poll_and_chosen_once_a_minute() {
         &told,
         "limit_hits limit pids.max /a.slice/a.service 5.00"
     ));
-    assert!(!has(&told, "limit_used limit pids.max /b.slice 10.00"));
-    let told = show(&look(&node, sensor.as_mut(), 70));
     assert!(has(&told, "limit_used limit pids.max /b.slice 10.00"));
-    node.remove("sys/fs/cgroup/a.slice");
+    limit_tasks(&node, "c.slice", "10", 9, 0);
+    let told = show(&look(&node, sensor.as_mut(), 70));
+    assert!(!has(&told, "limit_used limit pids.max /c.slice 9.00"));
     let told = show(&look(&node, sensor.as_mut(), 80));
+    assert!(has(&told, "limit_used limit pids.max /c.slice 9.00"));
+    node.remove("sys/fs/cgroup/a.slice");
+    let told = show(&look(&node, sensor.as_mut(), 90));
     assert!(
         !told.iter().any(|line| line.contains("/a.slice")),
         "{told:#?}"
