@@ -19,11 +19,13 @@ use fix::FixArgs;
 
 mod check;
 mod drill;
+mod fleet;
 mod image;
 mod signatures;
 
 pub use check::*;
 pub use drill::*;
+pub use fleet::FleetArgs;
 pub use image::*;
 pub use signatures::SignatureArgs;
 
@@ -141,6 +143,12 @@ pub enum Command {
     /// An incident holds what was recorded from ten minutes before a serious finding opened
     /// until five minutes after. diagnose --from NAME and serve NAME open one.
     Incidents(agent::IncidentsArgs),
+    /// The fleet: what the bad nodes of many have in common
+    ///
+    /// Starts the program sexton-fleet, which is installed beside sexton or in PATH. `sexton
+    /// fleet --help` lists its commands. See docs/fleet.md.
+    #[command(disable_help_flag = true)]
+    Fleet(FleetArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Write man pages or shell completions

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Agent(args) => commands::agent::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Incidents(args) => commands::incidents::run(&args),
+        Command::Fleet(args) => commands::fleet::run(&args),
         Command::Completions(args) => commands::generate::completions_of(args.shell),
         Command::Generate(args) => commands::generate::run(&args),
     };
