@@ -297,6 +297,8 @@ fn serious_reports(group: &Group, ranks: &[f64], nodes: &mut Nodes) {
 /// The digests of sets that reports name.
 pub fn digests_of(nodes: &Nodes) -> Vec<&Arc<str>> {
     let names = [column::UNIT_SET, column::SOFTWARE_SET];
-    let attributes = names.into_iter().filter_map(|name| nodes.attributes.get(name));
+    let attributes = names
+        .into_iter()
+        .filter_map(|name| nodes.attributes.get(name));
     attributes.flat_map(|attribute| &attribute.values).collect()
 }

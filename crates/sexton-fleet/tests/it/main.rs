@@ -3,4 +3,5 @@
 mod faults;
 mod fleets;
 mod known;
+mod push;
 mod support;

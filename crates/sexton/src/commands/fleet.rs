@@ -15,7 +15,9 @@ const PROGRAM: &str = "sexton-fleet";
 
 /// Becomes `sexton-fleet`: the one beside this program, or else the first of the PATH.
 pub fn run(args: &FleetArgs) -> Result<Exit> {
-    let beside = env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
+    let beside = env::current_exe()
+        .ok()
+        .map(|own| own.with_file_name(PROGRAM));
     let program = beside
         .filter(|path| path.is_file())
         .unwrap_or_else(|| PathBuf::from(PROGRAM));
