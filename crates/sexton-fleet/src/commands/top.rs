@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::{LakeArgs, TimeArgs};
-use crate::lake::{self, Nodes};
+use crate::lake::{self, Lake, Nodes};
 use crate::show;
 
 #[derive(Debug, clap::Args)]
@@ -31,89 +31,119 @@ struct GroupOfNodes {
     n_bad: usize,
 }
 
+/// What is shown.
+struct Top<'a> {
+    args: &'a TopArgs,
+    lake: &'a Lake,
+    nodes: &'a Nodes,
+    n_bad: usize,
+    /// Nodes, their severity, and how many findings they have.
+    sickest: Vec<(usize, f64, usize)>,
+    findings: Vec<(String, usize)>,
+    groups: Vec<GroupOfNodes>,
+}
+
 pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
     let (lake, nodes) = lake::read(&bucket, args.time.since)?;
-    let mut sickest: Vec<(usize, f64, usize)> = (0..nodes.names.len())
-        .map(|node| (node, severity(&nodes, node), 0))
-        .collect();
+    let mut sickest = sickest(&nodes);
+    let n_sick = sickest.len();
+    sickest.truncate(args.rows);
+    let mut top = Top {
+        args,
+        lake: &lake,
+        nodes: &nodes,
+        n_bad: nodes.serious_at.iter().flatten().count(),
+        sickest,
+        findings: findings(&nodes),
+        groups: groups(&nodes, &args.by)?,
+    };
+    top.findings.truncate(args.rows);
+    top.groups.truncate(args.rows);
+    match args.lake.json {
+        true => top.write_json(out)?,
+        false => top.write_text(out)?,
+    }
+    Ok(u8::from(n_sick > 0))
+}
+
+/// Nodes with findings, sickest first.
+fn sickest(nodes: &Nodes) -> Vec<(usize, f64, usize)> {
+    let all = (0..nodes.names.len()).map(|node| (node, severity(nodes, node), 0));
+    let mut sickest: Vec<(usize, f64, usize)> = all.collect();
     for change in &nodes.findings.changes {
         sickest[change.node as usize].2 += 1;
     }
     sickest.retain(|(_, severity, findings)| *severity > 0.0 || *findings > 0);
-    let n_sick = sickest.len();
     sickest.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.cmp(&a.2)).then(a.0.cmp(&b.0)));
-    sickest.truncate(args.rows);
-    let findings = findings(&nodes);
-    let groups = groups(&nodes, &args.by)?;
-    let n_bad = nodes.serious_at.iter().flatten().count();
-    if args.lake.json {
+    sickest
+}
+
+impl Top<'_> {
+    fn write_json(&self, out: &mut dyn Write) -> Result<()> {
+        let nodes = self.nodes;
+        let sickest = self.sickest.iter().map(|(node, severity, findings)| {
+            json!({ "node": nodes.names[*node], "severity_rank": severity, "findings": findings })
+        });
+        let findings = self.findings.iter();
+        let findings = findings.map(|(code, n)| json!({ "code": code, "nodes": n }));
+        let groups = self.groups.iter().map(|group| {
+            let (n_nodes, n_bad) = (group.n_nodes, group.n_bad);
+            json!({ "by": self.args.by, "value": group.value, "nodes": n_nodes, "bad": n_bad })
+        });
         let answer = json!({
             "schema": "sexton.top/1",
             "nodes": nodes.names.len(),
-            "bad": n_bad,
-            "reports": lake.claimed.n_reports,
-            "sickest": sickest.iter().map(|(node, severity, findings)| json!({
-                "node": nodes.names[*node], "severity_rank": severity, "findings": findings,
-            })).collect::<Vec<_>>(),
-            "findings": findings.iter().take(args.rows).map(|(code, n)| json!({
-                "code": code, "nodes": n,
-            })).collect::<Vec<_>>(),
-            "groups": groups.iter().take(args.rows).map(|group| json!({
-                "by": args.by, "value": group.value, "nodes": group.n_nodes, "bad": group.n_bad,
-            })).collect::<Vec<_>>(),
-            "problems": lake.problems.lines(),
+            "bad": self.n_bad,
+            "reports": self.lake.claimed.n_reports,
+            "sickest": sickest.collect::<Vec<_>>(),
+            "findings": findings.collect::<Vec<_>>(),
+            "groups": groups.collect::<Vec<_>>(),
+            "problems": self.lake.problems.lines(),
         });
         serde_json::to_writer_pretty(&mut *out, &answer)?;
         writeln!(out)?;
-    } else {
+        Ok(())
+    }
+
+    fn write_text(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(
             out,
             "{} of {} nodes have a serious finding ({} reports, last {} h).\n",
-            show::count(n_bad as u64),
-            show::count(nodes.names.len() as u64),
-            show::count(lake.claimed.n_reports as u64),
-            args.time.since
+            show::count(self.n_bad as u64),
+            show::count(self.nodes.names.len() as u64),
+            show::count(self.lake.claimed.n_reports as u64),
+            self.args.time.since
         )?;
-        let row = |(node, severity, findings): &(usize, f64, usize)| {
-            let name = nodes.names[*node].clone();
-            vec![
-                name,
-                severity_name(*severity).to_owned(),
-                findings.to_string(),
-            ]
-        };
-        let rows: Vec<_> = sickest.iter().map(row).collect();
-        show::table(
-            out,
-            &["node", "severity", "findings"].map(String::from),
-            &rows,
-        )?;
+        let rows = self.sickest.iter().map(|(node, severity, findings)| {
+            let name = self.nodes.names[*node].clone();
+            let severity = severity_name(*severity).to_owned();
+            vec![name, severity, findings.to_string()]
+        });
+        let header = ["node", "severity", "findings"].map(String::from);
+        show::table(out, &header, &rows.collect::<Vec<_>>())?;
         writeln!(out)?;
-        let row = |(code, n): &(String, usize)| vec![code.clone(), show::count(*n as u64)];
-        let rows: Vec<_> = findings.iter().take(args.rows).map(row).collect();
-        show::table(out, &["finding", "nodes"].map(String::from), &rows)?;
+        let rows = self.findings.iter();
+        let rows = rows.map(|(code, n)| vec![code.clone(), show::count(*n as u64)]);
+        let header = ["finding", "nodes"].map(String::from);
+        show::table(out, &header, &rows.collect::<Vec<_>>())?;
         writeln!(out)?;
-        let row = |group: &GroupOfNodes| {
-            let share = 100.0 * group.n_bad as f64 / group.n_nodes.max(1) as f64;
+        let rows = self.groups.iter().map(|group| {
+            let share = group.n_bad as f64 / group.n_nodes.max(1) as f64;
+            let (n_nodes, n_bad) = (group.n_nodes as u64, group.n_bad as u64);
+            let value = group.value.clone();
             vec![
-                group.value.clone(),
-                show::count(group.n_nodes as u64),
-                show::count(group.n_bad as u64),
-                format!("{share:.1} %"),
+                value,
+                show::count(n_nodes),
+                show::count(n_bad),
+                show::percent(share),
             ]
-        };
-        let rows: Vec<_> = groups.iter().take(args.rows).map(row).collect();
-        let header = [
-            args.by.clone(),
-            "nodes".into(),
-            "bad".into(),
-            "share".into(),
-        ];
-        show::table(out, &header, &rows)?;
-        show::problems(out, &lake.problems)?;
+        });
+        let header = [&*self.args.by, "nodes", "bad", "share"].map(String::from);
+        show::table(out, &header, &rows.collect::<Vec<_>>())?;
+        show::problems(out, &self.lake.problems)?;
+        Ok(())
     }
-    Ok(u8::from(n_sick > 0))
 }
 
 fn severity(nodes: &Nodes, node: usize) -> f64 {

@@ -190,6 +190,26 @@ fn counted(looks: Vec<Look>, window: Window, problems: &mut Problems) -> Claimed
     }
 }
 
+/// Whether times are of the day of a folder. Most are of the day of the row before.
+struct Days {
+    day: String,
+    last: Option<(i64, bool)>,
+}
+
+impl Days {
+    fn is_of(&mut self, at: i64) -> bool {
+        let number = at.div_euclid(24 * US_PER_HOUR);
+        if let Some((known, is_of_day)) = self.last
+            && known == number
+        {
+            return is_of_day;
+        }
+        let is_of_day = day_of(at) == self.day;
+        self.last = Some((number, is_of_day));
+        is_of_day
+    }
+}
+
 /// Finds whose each row is, and whether it counts.
 fn count_group(
     look: Look,
@@ -198,18 +218,17 @@ fn count_group(
     claims: &mut Claims,
     problems: &mut Problems,
 ) -> Group {
-    let day = day_of_path(&look.path).unwrap_or_default().to_owned();
+    let mut days = Days {
+        day: day_of_path(&look.path).unwrap_or_default().to_owned(),
+        last: None,
+    };
     let unknown: Arc<str> = Arc::from("");
-    let report_id = look
-        .kinds
-        .values
-        .iter()
-        .position(|kind| **kind == *kind::REPORT);
+    let mut kinds = look.kinds.values.iter();
+    let report_id = kinds.position(|kind| **kind == *kind::REPORT);
     let n_rows = look.nodes.len();
     let mut nodes = vec![NO_NODE; n_rows];
     let mut is_report = vec![false; n_rows];
-    // Rows of a node follow each other: most are of the day and the boot of the row before.
-    let mut last_day: Option<(i64, bool)> = None;
+    // Rows of a node follow each other: most are of the boot of the row before.
     let mut last_boot: Option<((u32, u32), u32)> = None;
     for row in 0..n_rows {
         is_report[row] = Some(look.kinds.ids[row] as usize) == report_id;
@@ -218,12 +237,7 @@ fn count_group(
             problems.n_nameless += 1;
             continue;
         };
-        let number = at.div_euclid(24 * US_PER_HOUR);
-        let is_of_day = match last_day {
-            Some((known, is_of_day)) if known == number => is_of_day,
-            _ => day_of(at) == day,
-        };
-        last_day = Some((number, is_of_day));
+        let is_of_day = days.is_of(at);
         if !is_of_day {
             problems.n_wrong_day += 1;
             continue;
@@ -246,16 +260,14 @@ fn count_group(
             problems.n_duplicates += usize::from(is_report[row]);
         }
     }
+    let at_us = look.at_us.into_iter().map(Option::unwrap_or_default);
+    let at_us = at_us.collect();
     Group {
         path: look.path,
         file: look.file,
         group: look.group,
         nodes,
-        at_us: look
-            .at_us
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect(),
+        at_us,
         is_report,
     }
 }

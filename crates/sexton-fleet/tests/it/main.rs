@@ -1,5 +1,7 @@
 //! The statistics beside another implementation, and the real binary on invented fleets.
 
+#![cfg(test)]
+
 mod faults;
 mod fleets;
 mod known;
