@@ -24,7 +24,7 @@ pub fn run(args: &FleetArgs) -> Result<Exit> {
     let error = Command::new(&program).args(&args.args).exec();
     if error.kind() == ErrorKind::NotFound {
         bail!(
-            "no {PROGRAM} beside sexton or in PATH; install the package {PROGRAM}, or build it: cargo build --release -p {PROGRAM}"
+            "no {PROGRAM} beside sexton or in PATH; build it (cargo build --release -p {PROGRAM}) and put it beside sexton"
         );
     }
     Err(error).with_context(|| format!("cannot start {}", program.display()))

@@ -59,7 +59,7 @@ fn a_fleet_without_its_program_says_what_to_install() {
     let output = run();
     assert_eq!(output.status.code(), Some(2));
     let text = stderr(&output);
-    assert!(text.contains("install the package sexton-fleet"), "{text}");
+    assert!(text.contains("put it beside sexton"), "{text}");
     // The one beside sexton gets the arguments as they are, and its exit code counts.
     let program = folder.path().join("sexton-fleet");
     std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 3\n").unwrap();
