@@ -58,6 +58,12 @@ fn rfc3339(ns: i128) -> String {
     )
 }
 
+/// The date of a day since 1970-01-01, as `2026-11-18`.
+pub fn date_of_day(day: i64) -> String {
+    let (year, month, day) = civil(i128::from(day));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// Nanoseconds since 1970 of a time in RFC 3339 and UTC, `2026-11-16T13:52:07.25Z`; `None` for
 /// any other text, and for times before 1970, by which some say that there was none.
 pub fn unix_ns(rfc3339: &str) -> Option<u64> {

@@ -174,7 +174,7 @@ pub(crate) fn read_unchecked(file: File) -> Result<usize, Damage> {
 }
 
 /// The library is not proof against every broken file.
-fn guarded<T>(read: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
+pub(crate) fn guarded<T>(read: impl FnOnce() -> Result<T, Damage>) -> Result<T, Damage> {
     catch_unwind(AssertUnwindSafe(read))
         .unwrap_or_else(|_| Err(malformed("the Parquet library cannot read it")))
 }
@@ -189,19 +189,41 @@ fn open_reader(file: &File, columns: &[&str]) -> Result<SerializedFileReader<Fil
 
 /// See `thrift.rs` for what the library must not be given.
 fn check_footer(file: &File) -> Result<(), Damage> {
-    const END: u64 = 8;
     let length = file.metadata()?.len();
     let mut end = [0; 4];
-    let at = length
-        .checked_sub(END)
-        .ok_or_else(|| malformed("it is cut"))?;
+    let at = length.checked_sub(FOOTER_END).ok_or_else(is_cut)?;
     file.read_exact_at(&mut end, at)?;
-    let bytes = u64::from(u32::from_le_bytes(end));
-    let start = at.checked_sub(bytes).filter(|_| bytes <= MAX_FOOTER_BYTES);
-    let start = start.ok_or_else(|| malformed("its footer is longer than it can be"))?;
-    let mut footer = vec![0; usize::try_from(bytes).map_err(malformed)?];
+    let start = footer_start(at, end)?;
+    let mut footer = vec![0; usize::try_from(at - start).map_err(malformed)?];
     file.read_exact_at(&mut footer, start)?;
-    match Struct::read(&footer, FILE_META_DATA) {
+    check_structure(&footer)
+}
+
+/// The same of a file in memory.
+pub(crate) fn check_footer_bytes(file: &[u8]) -> Result<(), Damage> {
+    let at = file.len().checked_sub(FOOTER_END as usize);
+    let at = at.ok_or_else(is_cut)?;
+    let end = file[at..].first_chunk().ok_or_else(is_cut)?;
+    let start = footer_start(at as u64, *end)?;
+    let start = usize::try_from(start).map_err(malformed)?;
+    check_structure(&file[start..at])
+}
+
+/// The length of the footer, and the magic number.
+const FOOTER_END: u64 = 8;
+
+fn is_cut() -> Damage {
+    malformed("it is cut")
+}
+
+fn footer_start(at: u64, length: [u8; 4]) -> Result<u64, Damage> {
+    let bytes = u64::from(u32::from_le_bytes(length));
+    let start = at.checked_sub(bytes).filter(|_| bytes <= MAX_FOOTER_BYTES);
+    start.ok_or_else(|| malformed("its footer is longer than it can be"))
+}
+
+fn check_structure(footer: &[u8]) -> Result<(), Damage> {
+    match Struct::read(footer, FILE_META_DATA) {
         Some(_) => Ok(()),
         None => Err(malformed("its footer makes no sense")),
     }
@@ -209,7 +231,11 @@ fn check_footer(file: &File) -> Result<(), Damage> {
 
 /// The same for the headers of all pages of a row group, whose bytes these are, from
 /// `start` on.
-fn check_pages(group: &RowGroupMetaData, bytes: &[u8], start: u64) -> Result<(), Damage> {
+pub(crate) fn check_pages(
+    group: &RowGroupMetaData,
+    bytes: &[u8],
+    start: u64,
+) -> Result<(), Damage> {
     const UNCOMPRESSED_BYTES: i64 = 2;
     const COMPRESSED_BYTES: i64 = 3;
     let bad = || malformed("the header of a page makes no sense");

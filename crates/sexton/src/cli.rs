@@ -20,11 +20,13 @@ use fix::FixArgs;
 
 mod check;
 mod drill;
+mod fleet;
 mod image;
 mod signatures;
 
 pub use check::*;
 pub use drill::*;
+pub use fleet::FleetArgs;
 pub use image::*;
 pub use signatures::SignatureArgs;
 
@@ -157,6 +159,12 @@ pub enum Command {
     /// What a cluster needs beside the agent; the agent itself tells conditions and events
     #[command(subcommand)]
     Kubernetes(kubernetes::KubernetesCommand),
+    /// The fleet: what the bad nodes of many have in common
+    ///
+    /// Starts the program sexton-fleet, which is installed beside sexton or in PATH. `sexton
+    /// fleet --help` lists its commands. See docs/fleet.md.
+    #[command(disable_help_flag = true)]
+    Fleet(FleetArgs),
     /// Print completions for a shell
     Completions(CompletionsArgs),
     /// Write man pages or shell completions

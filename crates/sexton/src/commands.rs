@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod drill;
 pub mod explain;
 pub mod fix;
+pub mod fleet;
 pub mod generate;
 pub mod history;
 pub mod image;

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Kubernetes(command) => commands::kubernetes::run(&command),
         Command::RebootNeeded => commands::reboot_needed::run(),
         Command::VerifyBoot(args) => commands::verify_boot::run(&args),
+        Command::Fleet(args) => commands::fleet::run(&args),
         Command::Completions(args) => commands::generate::completions_of(args.shell),
         Command::Generate(args) => commands::generate::run(&args),
     };

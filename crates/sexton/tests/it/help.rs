@@ -47,6 +47,30 @@ fn help_fits_80_columns() {
 }
 
 #[test]
+fn a_fleet_without_its_program_says_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("sexton");
+    std::fs::copy(SEXTON, &alone).unwrap();
+    let run = || {
+        let mut command = Command::new(&alone);
+        command.args(["fleet", "compare", "--lake", "x"]);
+        command.env("PATH", folder.path()).output().unwrap()
+    };
+    let output = run();
+    assert_eq!(output.status.code(), Some(2));
+    let text = stderr(&output);
+    assert!(text.contains("put it beside sexton"), "{text}");
+    // The one beside sexton gets the arguments as they are, and its exit code counts.
+    let program = folder.path().join("sexton-fleet");
+    std::fs::write(&program, "#!/bin/sh\necho \"$@\"\nexit 3\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).unwrap();
+    let output = run();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(stdout(&output), "compare --lake x\n");
+}
+
+#[test]
 fn wrong_use_names_the_thing_and_exits_with_2() {
     for (args, named) in [
         (&["zombies", "--by", "color"][..], "color"),

@@ -1,0 +1,224 @@
+//! The bucket: a folder, or a bucket of S3, GCS or Azure.
+
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, parse_url_opts,
+};
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+use url::Url;
+
+/// Files that are fetched at once.
+const AT_ONCE: usize = 16;
+/// A file that is larger is none of ours.
+const MAX_FILE_BYTES: u64 = 2 << 30;
+
+/// A bucket, and the folder in it.
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    folder: Path,
+    url: String,
+    runtime: Runtime,
+}
+
+/// What came of putting a file that must not be there yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is there now.
+    New,
+    /// It was there already.
+    AlreadyThere,
+}
+
+/// A file in the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path below the bucket's folder.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Bucket {
+    /// Opens a bucket by its URL, or a folder by its path. What a cloud's client asks for is
+    /// taken from the environment: `AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, `GOOGLE_…`, `AZURE_…`.
+    pub fn open(url: &str) -> Result<Self> {
+        let parsed = match url.contains("://") {
+            true => Url::parse(url).with_context(|| format!("{url} is not a URL"))?,
+            false => folder_url(url)?,
+        };
+        let known = [
+            "file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https",
+        ];
+        if !known.contains(&parsed.scheme()) {
+            bail!("cannot use {url}: use file://, s3://, gs:// or az://");
+        }
+        let from_environment = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?.to_ascii_lowercase();
+            let is_of_a_cloud = ["aws_", "google_", "azure_"]
+                .iter()
+                .any(|cloud| name.starts_with(cloud));
+            Some((name, value.into_string().ok().filter(|_| is_of_a_cloud)?))
+        });
+        let (store, folder) = parse_url_opts(&parsed, from_environment)
+            .with_context(|| format!("cannot use {url}"))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .context("cannot start the network thread")?;
+        Ok(Self {
+            store: store.into(),
+            folder,
+            url: url.to_owned(),
+            runtime,
+        })
+    }
+
+    /// Its address, as it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where its asynchronous work runs.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The days that it has, oldest first.
+    pub fn days(&self) -> Result<Vec<String>> {
+        let listed = self.listed(&self.folder)?;
+        let names = listed.common_prefixes.iter().filter_map(|folder| {
+            let name = folder.filename()?;
+            name.strip_prefix("day=").map(str::to_owned)
+        });
+        let mut days: Vec<String> = names.collect();
+        days.sort();
+        if days.is_empty() {
+            bail!(
+                "no reports in {}: nothing below it is called day=…; check the address, or push a report",
+                self.url
+            );
+        }
+        Ok(days)
+    }
+
+    /// The Parquet files of a day, in order.
+    pub fn files_of(&self, day: &str) -> Result<Vec<Entry>> {
+        self.files_in(&format!("day={day}"))
+    }
+
+    /// The Parquet files of a folder, in order.
+    pub fn files_in(&self, folder: &str) -> Result<Vec<Entry>> {
+        let listed = self.listed(&self.full(folder))?;
+        let files = listed.objects.iter().filter_map(|object| {
+            let name = object.location.filename()?;
+            name.ends_with(".parquet").then(|| Entry {
+                path: format!("{folder}/{name}"),
+                bytes: object.size,
+            })
+        });
+        let mut files: Vec<Entry> = files.collect();
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(files)
+    }
+
+    fn listed(&self, folder: &Path) -> Result<object_store::ListResult> {
+        let listed = self
+            .runtime
+            .block_on(self.store.list_with_delimiter(Some(folder)));
+        listed.with_context(|| {
+            format!(
+                "cannot list {}: check that the bucket exists and that you may read it",
+                self.url
+            )
+        })
+    }
+
+    /// Reads files, many at once. One that cannot be read has its reason in its place.
+    pub fn get_all(&self, files: &[Entry]) -> Vec<Result<Bytes>> {
+        let mut contents: Vec<Option<Result<Bytes>>> = files.iter().map(|_| None).collect();
+        self.runtime.block_on(async {
+            let mut tasks = JoinSet::new();
+            for (at, file) in files.iter().enumerate() {
+                if file.bytes > MAX_FILE_BYTES {
+                    contents[at] = Some(Err(anyhow!("it is larger than any file of reports")));
+                    continue;
+                }
+                while tasks.len() >= AT_ONCE {
+                    keep(&mut contents, tasks.join_next().await);
+                }
+                let (store, path) = (self.store.clone(), self.full(&file.path));
+                tasks.spawn(async move { (at, fetched(&*store, &path).await) });
+            }
+            while let Some(done) = tasks.join_next().await {
+                keep(&mut contents, Some(done));
+            }
+        });
+        let missing = || Err(anyhow!("it was not fetched"));
+        contents
+            .into_iter()
+            .map(|content| content.unwrap_or_else(missing))
+            .collect()
+    }
+
+    /// Writes a file, unless there is one of that name.
+    pub fn put_new(&self, path: &str, bytes: Vec<u8>) -> Result<Put> {
+        self.put(path, bytes, PutMode::Create)
+    }
+
+    /// Writes a file, over one of that name if there is one.
+    pub fn put_over(&self, path: &str, bytes: Vec<u8>) -> Result<Put> {
+        self.put(path, bytes, PutMode::Overwrite)
+    }
+
+    fn put(&self, path: &str, bytes: Vec<u8>, mode: PutMode) -> Result<Put> {
+        let options = PutOptions {
+            mode,
+            ..PutOptions::default()
+        };
+        let payload = PutPayload::from(bytes);
+        let full = self.full(path);
+        let put = self.store.put_opts(&full, payload, options);
+        match self.runtime.block_on(put) {
+            Ok(_) => Ok(Put::New),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Put::AlreadyThere),
+            Err(error) => {
+                let text = format!(
+                    "cannot write {path} to {}: check that the bucket exists and that you may write to it",
+                    self.url
+                );
+                Err(anyhow::Error::new(error).context(text))
+            }
+        }
+    }
+
+    fn full(&self, path: &str) -> Path {
+        path.split('/')
+            .fold(self.folder.clone(), |folder, part| folder.join(part))
+    }
+}
+
+type Done = std::result::Result<(usize, Result<Bytes>), tokio::task::JoinError>;
+
+fn keep(contents: &mut [Option<Result<Bytes>>], done: Option<Done>) {
+    if let Some(Ok((at, content))) = done {
+        contents[at] = Some(content);
+    }
+}
+
+async fn fetched(store: &dyn ObjectStore, path: &Path) -> Result<Bytes> {
+    let got = store.get(path).await?;
+    Ok(got.bytes().await?)
+}
+
+fn folder_url(path: &str) -> Result<Url> {
+    let absolute = std::path::absolute(FilePath::new(path))
+        .with_context(|| format!("{path} is not a path"))?;
+    Url::from_directory_path(&absolute).map_err(|()| anyhow!("{path} is not a path"))
+}

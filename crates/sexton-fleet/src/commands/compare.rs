@@ -1,0 +1,119 @@
+//! `fleet compare`: what differs between bad and good nodes.
+
+mod json;
+mod text;
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+
+use super::{LakeArgs, TimeArgs};
+use crate::compare::{Comparison, Input, compare};
+use crate::lake::{self, AllSets, Lake, Nodes, Sets, digests_of};
+use crate::question::{Classes, Question};
+use crate::sql;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Nodes are bad if this holds in any report: "nic_resets > 0"
+    ///
+    /// A condition of SQL on the columns of reports. Without it, a node is bad when it has a
+    /// finding of severity serious or critical.
+    #[arg(long, value_name = "EXPR")]
+    bad: Option<String>,
+    /// Nodes are good if this holds in any report and they are not bad: "zone = 'us-east-1a'"
+    ///
+    /// Without it, all nodes that are not bad are good.
+    #[arg(long, value_name = "EXPR")]
+    good: Option<String>,
+    #[command(flatten)]
+    lake: LakeArgs,
+    #[command(flatten)]
+    time: TimeArgs,
+}
+
+/// What is shown of a comparison.
+struct Shown<'a> {
+    input: &'a Input<'a>,
+    answer: &'a Comparison,
+    lake: &'a Lake,
+    bad: String,
+    good: String,
+    hours: u64,
+}
+
+/// Something differs.
+const DIFFERENT: u8 = 1;
+/// Too few nodes to tell.
+const TOO_FEW: u8 = 3;
+
+pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8> {
+    let bucket = args.lake.bucket()?;
+    let (mut lake, nodes) = lake::read(&bucket, args.time.since)?;
+    let classes = classes(args, &lake, &nodes, bucket.runtime())?;
+    let sets = AllSets::fetch(&bucket, &digests_of(&nodes), &mut lake.problems)?;
+    let of = |name: &str| {
+        let attribute = nodes.attributes.get(name);
+        attribute.map_or_else(Sets::default, |attribute| sets.of(&attribute.values))
+    };
+    let unit_sets = of(sexton_lake::column::UNIT_SET);
+    let software_sets = of(sexton_lake::column::SOFTWARE_SET);
+    let question = Question::new(&nodes, &classes, &unit_sets, &software_sets);
+    let input = question.input();
+    let answer = compare(&input);
+    let shown = Shown {
+        input: &input,
+        answer: &answer,
+        lake: &lake,
+        bad: args.bad.clone().unwrap_or_else(|| DEFAULT_BAD.to_owned()),
+        good: args.good.clone().unwrap_or_else(|| DEFAULT_GOOD.to_owned()),
+        hours: args.time.since,
+    };
+    match args.lake.json {
+        true => json::write(&shown, out)?,
+        false => text::write(&shown, out)?,
+    }
+    Ok(match (answer.is_empty(), answer.too_few) {
+        (false, _) => DIFFERENT,
+        (true, Some(_)) => TOO_FEW,
+        (true, None) => 0,
+    })
+}
+
+const DEFAULT_BAD: &str = "a finding of severity serious or critical";
+const DEFAULT_GOOD: &str = "all other nodes";
+
+fn classes(
+    args: &CompareArgs,
+    lake: &Lake,
+    nodes: &Nodes,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Classes> {
+    let mut classes = match (&args.bad, &args.good) {
+        (Some(bad), good) => sql::classes(lake, runtime, bad, good.as_deref())?,
+        (None, Some(good)) => {
+            let mut classes = sql::classes(lake, runtime, "false", Some(good))?;
+            classes.bad_at.clone_from(&nodes.serious_at);
+            classes.asked_severity = true;
+            classes
+        }
+        (None, None) => Classes {
+            bad_at: nodes.serious_at.clone(),
+            is_good: vec![true; nodes.names.len()],
+            asked: Vec::new(),
+            asked_severity: true,
+        },
+    };
+    if args.bad.is_none() {
+        classes.asked.push("severity_rank".to_owned());
+    }
+    let n_bad = classes.bad_at.iter().flatten().count();
+    if n_bad == 0 && args.bad.is_some() {
+        bail!(
+            "no node is bad by {:?} in the last {} h; widen --since or check the condition with fleet sql",
+            args.bad.as_deref().unwrap_or_default(),
+            args.time.since
+        );
+    }
+    Ok(classes)
+}

@@ -1,0 +1,121 @@
+//! `fleet views`: the same tables for other engines.
+
+use std::io::Write;
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ViewsArgs {
+    /// The engine
+    #[arg(long, default_value = "datafusion")]
+    dialect: Dialect,
+    /// The bucket with the reports: a folder, file://, s3://, gs:// or az://
+    #[arg(long, value_name = "URL", env = "SEXTON_LAKE")]
+    lake: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Dialect {
+    Datafusion,
+    Spark,
+    Clickhouse,
+    Duckdb,
+    Trino,
+}
+
+pub(super) fn run(args: &ViewsArgs, out: &mut dyn Write) -> Result<u8> {
+    let url = args.lake.as_deref();
+    let url = url.context("no bucket given: add --lake URL, or set SEXTON_LAKE")?;
+    let statements = statements(args.dialect, url.trim_end_matches('/'));
+    if args.json {
+        serde_json::to_writer_pretty(&mut *out, &statements)?;
+        writeln!(out)?;
+        return Ok(0);
+    }
+    for statement in statements {
+        writeln!(out, "{statement};\n")?;
+    }
+    Ok(0)
+}
+
+fn statements(dialect: Dialect, url: &str) -> Vec<String> {
+    let mut statements = base_tables(dialect, url);
+    let quote = |name: &str| match dialect {
+        Dialect::Spark => format!("`{name}`"),
+        _ => format!("\"{name}\""),
+    };
+    let set = quote("set");
+    let value = quote("value");
+    statements.extend([
+        "CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, date_trunc('hour', at) ORDER BY at) AS copy FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy = 1".to_owned(),
+        "CREATE VIEW findings AS SELECT * FROM sexton_rows WHERE kind = 'finding'".to_owned(),
+        format!("CREATE VIEW sets AS SELECT DISTINCT {set}, kind, item, {value} FROM sexton_sets"),
+    ]);
+    statements.extend(views(&set, &value));
+    statements
+}
+
+/// Where the files are: what differs most between engines.
+fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
+    let url = url.replace('\'', "''");
+    let path = match dialect {
+        // They read paths as such.
+        Dialect::Duckdb | Dialect::Clickhouse => url.strip_prefix("file://").unwrap_or(&url),
+        _ => &url,
+    };
+    let is_cloud = path.contains("://");
+    match dialect {
+        Dialect::Duckdb => vec![
+            format!(
+                "CREATE VIEW sexton_rows AS SELECT * FROM read_parquet('{path}/day=*/*.parquet', union_by_name = true, hive_partitioning = true)"
+            ),
+            format!(
+                "CREATE VIEW sexton_sets AS SELECT * FROM read_parquet('{path}/sets/*.parquet')"
+            ),
+        ],
+        Dialect::Clickhouse => {
+            let source = if is_cloud { "s3" } else { "file" };
+            vec![
+                format!(
+                    "CREATE VIEW sexton_rows AS SELECT * FROM {source}('{path}/day=*/*.parquet', 'Parquet') SETTINGS schema_inference_mode = 'union'"
+                ),
+                format!(
+                    "CREATE VIEW sexton_sets AS SELECT * FROM {source}('{path}/sets/*.parquet', 'Parquet')"
+                ),
+            ]
+        }
+        Dialect::Spark => vec![
+            format!(
+                "CREATE TEMPORARY VIEW sexton_rows USING parquet OPTIONS (path '{path}', pathGlobFilter '*.parquet', basePath '{path}', mergeSchema 'true')"
+            ),
+            format!("CREATE TEMPORARY VIEW sexton_sets USING parquet OPTIONS (path '{path}/sets')"),
+        ],
+        Dialect::Datafusion => vec![
+            format!(
+                "CREATE EXTERNAL TABLE sexton_rows STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/'"
+            ),
+            format!("CREATE EXTERNAL TABLE sexton_sets STORED AS PARQUET LOCATION '{path}/sets/'"),
+        ],
+        Dialect::Trino => vec![format!(
+            "-- in a Hive or Iceberg catalog: a table sexton_rows over {path}/ partitioned by day,\n-- and a table sexton_sets over {path}/sets/, both STORED AS PARQUET with columns by name"
+        )],
+    }
+}
+
+/// Views on `reports`, `findings` and `sets`, in SQL that all engines take.
+fn views(set: &str, value: &str) -> Vec<String> {
+    vec![
+        format!("CREATE VIEW units AS SELECT reports.node, reports.boot, reports.at, sets.item AS unit, sets.{value} AS state FROM reports JOIN sets ON reports.unit_set = sets.{set} WHERE sets.kind = 'unit'"),
+        format!("CREATE VIEW software AS SELECT reports.node, reports.boot, reports.at, sets.kind, sets.item, sets.{value} AS version FROM reports JOIN sets ON reports.software_set = sets.{set}"),
+        "CREATE VIEW nodes AS SELECT node, count(*) AS n_reports, min(at) AS first_at, max(at) AS last_at, max(severity_rank) AS severity_rank FROM reports GROUP BY node".to_owned(),
+    ]
+}
+
+/// The views that SQL of our own has: tables are there already, each report once.
+pub(crate) fn views_of_tables() -> Vec<String> {
+    views("\"set\"", "\"value\"")
+}

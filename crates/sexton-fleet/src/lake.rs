@@ -1,0 +1,153 @@
+//! Reads the reports of a time, each once, and collapses them to nodes.
+
+mod claims;
+mod nodes;
+mod sets;
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use sexton_lake::File;
+
+use crate::bucket::{Bucket, Entry};
+pub use claims::{Claimed, Group, NO_NODE};
+pub use nodes::{Attribute, Broken, Change, Nodes, digests_of};
+pub use sets::{AllSets, Sets};
+
+/// From when to when; in microseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The begin.
+    pub from_us: i64,
+    /// The end, excluded.
+    pub to_us: i64,
+}
+
+/// What was wrong with files of the lake. Counts are right without them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    /// Files that could not be read, and why.
+    pub unreadable: Vec<(String, String)>,
+    /// Reports that were there twice, and counted once.
+    pub n_duplicates: usize,
+    /// Rows of another day than that of their folder, left out.
+    pub n_wrong_day: usize,
+    /// Rows without a node or a time, left out.
+    pub n_nameless: usize,
+    /// Names that several machines use at the same time, and how many do.
+    pub shared_names: Vec<(String, usize)>,
+    /// Sets that reports name and that are missing or damaged, with why.
+    pub missing_sets: Vec<(String, String)>,
+    /// Reports of a newer schema; what is not known of it is passed over.
+    pub n_newer: usize,
+}
+
+impl Problems {
+    /// Each in one line.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let n = self.unreadable.len();
+        for (path, why) in self.unreadable.iter().take(5) {
+            lines.push(format!("left out {path}: {why}"));
+        }
+        if n > 5 {
+            lines.push(format!("left out {} more files that cannot be read", n - 5));
+        }
+        if self.n_duplicates > 0 {
+            lines.push(format!(
+                "{} reports are stored twice: counted once",
+                self.n_duplicates
+            ));
+        }
+        if self.n_wrong_day > 0 {
+            lines.push(format!(
+                "left out {} rows that are in the folder of another day",
+                self.n_wrong_day
+            ));
+        }
+        if self.n_nameless > 0 {
+            lines.push(format!(
+                "left out {} rows without a node or a time",
+                self.n_nameless
+            ));
+        }
+        for (name, machines) in self.shared_names.iter().take(5) {
+            lines.push(format!(
+                "{machines} machines report as {name} at the same time: counted as {machines} nodes; give each its own name"
+            ));
+        }
+        for (set, why) in self.missing_sets.iter().take(5) {
+            lines.push(format!(
+                "units or software of some nodes are unknown: {set}: {why}"
+            ));
+        }
+        if self.n_newer > 0 {
+            lines.push(format!(
+                "{} reports are by a newer sexton: columns that this one does not know are not compared",
+                self.n_newer
+            ));
+        }
+        lines
+    }
+}
+
+/// The reports of a time.
+pub struct Lake {
+    /// Row groups, and the nodes of their rows.
+    pub claimed: Claimed,
+    /// What was wrong.
+    pub problems: Problems,
+    /// The time.
+    pub window: Window,
+}
+
+const US_PER_DAY: i64 = 86_400_000_000;
+
+/// Reads the last `hours` hours of a bucket, which end with its newest report, and collapses
+/// them to nodes.
+pub fn read(bucket: &Bucket, hours: u64) -> Result<(Lake, Nodes)> {
+    let days = bucket.days()?;
+    let hours = i64::try_from(hours).unwrap_or(i64::MAX / 3_600_000_000);
+    let span_us = hours.saturating_mul(3_600_000_000);
+    let n_days = usize::try_from(span_us / US_PER_DAY).unwrap_or(usize::MAX);
+    let first = days.len().saturating_sub(n_days.saturating_add(2));
+    let mut problems = Problems::default();
+    let mut files = Vec::new();
+    for day in &days[first..] {
+        let entries = bucket.files_of(day)?;
+        let contents = bucket.get_all(&entries);
+        for (Entry { path, .. }, content) in entries.into_iter().zip(contents) {
+            let opened = match content {
+                Ok(bytes) => File::open(bytes).map_err(|error| error.to_string()),
+                Err(error) => Err(format!("{error:#}")),
+            };
+            match opened {
+                Ok(file) => files.push((path, Arc::new(file))),
+                Err(why) => problems.unreadable.push((path, why)),
+            }
+        }
+    }
+    loop {
+        let mut found = problems.clone();
+        let (claimed, window) = claims::claim(files.clone(), span_us, &mut found);
+        if claimed.names.is_empty() {
+            let why = found.lines().join("; ");
+            bail!("no report in {} can be read: {why}", bucket.url());
+        }
+        match nodes::collapse(&claimed) {
+            Ok(nodes) => {
+                let lake = Lake {
+                    claimed,
+                    problems: found,
+                    window,
+                };
+                return Ok((lake, nodes));
+            }
+            // Once more without it: a file counts as a whole or not at all.
+            Err(Broken { path, why }) => {
+                files.retain(|(other, _)| *other != path);
+                problems.unreadable.push((path, why));
+            }
+        }
+    }
+}

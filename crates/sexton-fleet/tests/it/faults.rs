@@ -1,0 +1,141 @@
+//! What is wrong in a bucket is said, and costs no wrong count.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::*;
+
+fn files(lake: &Path) -> Vec<std::path::PathBuf> {
+    let days = fs::read_dir(lake)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let days = days.filter(|path| path.to_str().unwrap().contains("day="));
+    let files = days.flat_map(|day| fs::read_dir(day).unwrap());
+    files.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn counts(lake: &Path) -> (u64, u64, String) {
+    let (_, answer) = compare(lake, &[]);
+    let number = |name: &str| answer[name].as_u64().unwrap();
+    let problems = answer["problems"].to_string();
+    (number("bad") + number("good"), number("reports"), problems)
+}
+
+#[test]
+fn damaged_files_are_left_out_and_named() {
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 200, 3, 5, "founding");
+    let clean = counts(lake.path());
+    let file = files(lake.path()).pop().unwrap();
+    let bytes = fs::read(&file).unwrap();
+    let day = file.parent().unwrap();
+    // A half-written upload, one cut in its footer, one of zeros, one that is no Parquet.
+    fs::write(day.join("half.parquet"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(day.join("cut.parquet"), &bytes[..bytes.len() - 9]).unwrap();
+    fs::write(day.join("zeros.parquet"), vec![0; 4096]).unwrap();
+    fs::write(day.join("text.parquet"), "node,at\n").unwrap();
+    fs::write(day.join("empty.parquet"), "").unwrap();
+    let (nodes, reports, problems) = counts(lake.path());
+    assert_eq!((nodes, reports), (clean.0, clean.1));
+    for name in ["half", "cut", "zeros", "text", "empty"] {
+        assert!(problems.contains(&format!("{name}.parquet")), "{problems}");
+    }
+}
+
+#[test]
+fn flipped_bytes_never_change_a_count_unsaid() {
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 60, 2, 6, "founding");
+    let clean = counts(lake.path());
+    let file = files(lake.path()).pop().unwrap();
+    let bytes = fs::read(&file).unwrap();
+    let copy = file.with_file_name("zz-copy.parquet");
+    for at in (0..bytes.len()).step_by(bytes.len() / 12) {
+        let mut broken = bytes.clone();
+        broken[at] ^= 0x55;
+        fs::write(&copy, &broken).unwrap();
+        let (nodes, reports, problems) = counts(lake.path());
+        let is_said = problems.contains("zz-copy") || problems.contains("stored twice");
+        assert!(
+            is_said || (nodes, reports) == (clean.0, clean.1),
+            "{at}: {problems}"
+        );
+    }
+}
+
+#[test]
+fn a_report_that_is_stored_twice_counts_once() {
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 150, 3, 7, "founding");
+    let clean = counts(lake.path());
+    let file = files(lake.path()).pop().unwrap();
+    fs::copy(&file, file.with_file_name("zz-again.parquet")).unwrap();
+    let (nodes, reports, problems) = counts(lake.path());
+    assert_eq!((nodes, reports), (clean.0, clean.1));
+    assert!(
+        problems.contains("stored twice: counted once"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn two_machines_of_one_name_are_two_nodes() {
+    // Two fleets in one bucket: names are the same, boots are not.
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 50, 6, 8, "founding");
+    let one = counts(lake.path());
+    simulate(lake.path(), 50, 6, 9, "founding");
+    let (nodes, reports, problems) = counts(lake.path());
+    assert_eq!(nodes, 2 * one.0);
+    assert!(reports > one.1);
+    assert!(
+        problems.contains("2 machines report as node-0000"),
+        "{problems}"
+    );
+}
+
+#[test]
+fn a_lost_set_is_unknown_and_said() {
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 200, 2, 10, "founding");
+    fs::remove_dir_all(lake.path().join("sets")).unwrap();
+    let (_, answer) = compare(lake.path(), &[]);
+    assert!(
+        answer["problems"]
+            .to_string()
+            .contains("it is not in the bucket"),
+        "{answer}"
+    );
+    let units = answer["differences"].as_array().unwrap().iter();
+    assert_eq!(
+        units
+            .filter(|difference| difference["fact"] == "unit")
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn a_missing_bucket_is_named_with_what_to_do() {
+    let lake = tempfile::tempdir().unwrap();
+    let gone = lake.path().join("gone");
+    let output = fleet(&["compare", "--lake", gone.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("push a report"),
+        "{}",
+        stderr(&output)
+    );
+    let output = fleet(&["compare"]);
+    assert!(
+        stderr(&output).contains("set SEXTON_LAKE"),
+        "{}",
+        stderr(&output)
+    );
+    let output = fleet(&["compare", "--lake", "ftp://x/y"]);
+    assert!(
+        stderr(&output).contains("use file://, s3://"),
+        "{}",
+        stderr(&output)
+    );
+}

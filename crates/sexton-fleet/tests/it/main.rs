@@ -1,0 +1,9 @@
+//! The statistics beside another implementation, and the real binary on invented fleets.
+
+#![cfg(test)]
+
+mod faults;
+mod fleets;
+mod known;
+mod push;
+mod support;
