@@ -1,10 +1,8 @@
 //! The busiest windows: where on which core most samples are, so that a burst of 300 ms in
 //! an hour is found without looking for it.
 
-use std::ops::RangeInclusive;
-
 use ahash::AHashMap;
-use sexton_model::stack::{NameId, StackSample, StackTables};
+use sexton_model::stack::{StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
@@ -141,20 +139,12 @@ impl Sink for Busiest {
         self.matcher.looks_at_owners()
     }
 
-    fn events(&mut self, names: &[NameId], _: &StackTables) {
-        self.matcher.events(names);
+    fn matcher(&self) -> Option<&Matcher> {
+        Some(&self.matcher)
     }
 
-    fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        self.matcher.default_event()
-    }
-
-    fn begin(&mut self, at_ns: u64) {
-        self.matcher.begin(at_ns);
-    }
-
-    fn window_ns(&self) -> RangeInclusive<u64> {
-        self.matcher.window_ns()
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        Some(&mut self.matcher)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Where the time went, as a tree: the program, then what called what.
 
-use std::ops::RangeInclusive;
-
 use ahash::AHashMap;
 use sexton_model::stack::{CodeKind, FrameId, NameId, StackId, StackSample, StackTables};
 
@@ -131,20 +129,12 @@ impl Sink for StackCounts {
         false
     }
 
-    fn events(&mut self, names: &[NameId], _: &StackTables) {
-        self.matcher.events(names);
+    fn matcher(&self) -> Option<&Matcher> {
+        Some(&self.matcher)
     }
 
-    fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        self.matcher.default_event()
-    }
-
-    fn begin(&mut self, at_ns: u64) {
-        self.matcher.begin(at_ns);
-    }
-
-    fn window_ns(&self) -> RangeInclusive<u64> {
-        self.matcher.window_ns()
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        Some(&mut self.matcher)
     }
 }
 

@@ -20,6 +20,7 @@ use flate2::read::MultiGzDecoder;
 use sexton_model::moment::Moment;
 use sexton_model::stack::{NameId, StackSample, StackTables};
 
+use crate::filter::Matcher;
 use crate::symbols::Symbols;
 use crate::tables::TableBuilder;
 use bytes::Window;
@@ -57,23 +58,42 @@ pub trait Sink {
         }
     }
 
+    /// What lets samples pass, of one who looks at a part of them. It hears what the recording tells
+    /// of itself, and knows what is left out.
+    fn matcher(&self) -> Option<&Matcher> {
+        None
+    }
+
+    /// The same, to be told.
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        None
+    }
+
     /// Hears which events the recording has, in the order of its list, before its first
     /// sample. Texts have no such list.
-    fn events(&mut self, _names: &[NameId], _tables: &StackTables) {}
+    fn events(&mut self, names: &[NameId], _tables: &StackTables) {
+        if let Some(matcher) = self.matcher_mut() {
+            matcher.events(names);
+        }
+    }
 
     /// The event that it looks at because it is the first one, and others that it therefore
     /// left out.
     fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        None
+        self.matcher()?.default_event()
     }
 
     /// Hears when the recording begins, from readers that may leave out what is not within
     /// [`Self::window_ns`].
-    fn begin(&mut self, _at_ns: u64) {}
+    fn begin(&mut self, at_ns: u64) {
+        if let Some(matcher) = self.matcher_mut() {
+            matcher.begin(at_ns);
+        }
+    }
 
     /// The times that it looks at, once it has heard when the recording begins.
     fn window_ns(&self) -> RangeInclusive<u64> {
-        0..=u64::MAX
+        self.matcher().map_or(0..=u64::MAX, Matcher::window_ns)
     }
 
     /// Whether it tells places of one file apart that have no name. When it does not,

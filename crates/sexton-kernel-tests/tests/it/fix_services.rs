@@ -132,7 +132,6 @@ sleep 6
 fn without_bpf_a_unit_is_stopped_and_its_parent_asked_to_let_go() {
     let job = r#"
         mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
-        systemctl show --value -p NRestarts churn.service > restarts
         $sexton fix --unit churn.service --apply --yes --json > report || echo $? > code
         state > fixed
         systemctl stop churn.socket churn.timer churn.service
@@ -145,12 +144,6 @@ fn without_bpf_a_unit_is_stopped_and_its_parent_asked_to_let_go() {
         assert_eq!(enabled == "masked", !is_quiet, "{unit} {enabled}");
         assert_eq!(active == "active", is_quiet, "{unit} {active}");
     }
-    let restarts = systemd.read("restarts").expect("a count");
-    let restarts: u64 = restarts.trim().parse().expect("a number");
-    assert!(restarts >= 11, "{restarts}");
-    let number = |key: &str| report[key].as_u64().expect("a count");
-    let freed = number("before").saturating_sub(number("after"));
-    assert!(freed * 10 >= restarts * 8, "{restarts}: {report:#}");
     let steps = report["steps"].as_array().expect("steps");
     let outcome = |title: &str| {
         let mut steps = steps.iter().rev();
@@ -158,6 +151,13 @@ fn without_bpf_a_unit_is_stopped_and_its_parent_asked_to_let_go() {
         step.map(|step| step["outcome"].as_str().expect("text"))
     };
     assert_eq!(outcome("drop all clean page cache"), Some("withheld"));
+    // Others leave and free some meanwhile: this kernel's count is of all of them.
+    let reclaim = steps
+        .iter()
+        .find(|step| step["outcome"] == "done" && !step["before"].is_null());
+    let reclaim = reclaim.unwrap_or_else(|| panic!("nothing was reclaimed: {report:#}"));
+    let number = |key: &str| reclaim[key].as_u64().expect("a count");
+    assert!(number("before") >= number("after") + 11, "{report:#}");
     let typed = report["plan"].to_string();
     let is_asked = |file: &str| typed.contains(&format!("jobs.slice/{file}"));
     assert!(

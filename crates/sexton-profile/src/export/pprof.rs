@@ -2,7 +2,6 @@
 //! entry of its own, because the format has no time but as a label.
 
 use std::io::{self, Write};
-use std::ops::RangeInclusive;
 
 use sexton_model::stack::{Frame, NameId, StackId, StackSample, StackTables};
 
@@ -270,20 +269,12 @@ impl<W: Write + Send + 'static> Sink for Pprof<W> {
         false
     }
 
-    fn events(&mut self, names: &[NameId], _: &StackTables) {
-        self.matcher.events(names);
+    fn matcher(&self) -> Option<&Matcher> {
+        Some(&self.matcher)
     }
 
-    fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        self.matcher.default_event()
-    }
-
-    fn begin(&mut self, at_ns: u64) {
-        self.matcher.begin(at_ns);
-    }
-
-    fn window_ns(&self) -> RangeInclusive<u64> {
-        self.matcher.window_ns()
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        Some(&mut self.matcher)
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use std::ops::RangeInclusive;
-
 use sexton_model::stack::{NameId, StackId, StackSample, StackTables};
 
 use crate::filter::{Filter, Matcher};
@@ -123,19 +121,11 @@ impl Sink for Rows {
         });
     }
 
-    fn events(&mut self, names: &[NameId], _: &StackTables) {
-        self.matcher.events(names);
+    fn matcher(&self) -> Option<&Matcher> {
+        Some(&self.matcher)
     }
 
-    fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        self.matcher.default_event()
-    }
-
-    fn begin(&mut self, at_ns: u64) {
-        self.matcher.begin(at_ns);
-    }
-
-    fn window_ns(&self) -> RangeInclusive<u64> {
-        self.matcher.window_ns()
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        Some(&mut self.matcher)
     }
 }

@@ -1,7 +1,5 @@
 //! Heat maps of parts: one for each core, process, thread name, cgroup or unit.
 
-use std::ops::RangeInclusive;
-
 use ahash::AHashMap;
 use sexton_model::moment::Moment;
 use sexton_model::stack::{NameId, StackSample, StackTables};
@@ -282,20 +280,12 @@ impl Sink for Facets {
         !matches!(self.by, By::All | By::Core) || self.matcher.looks_at_owners()
     }
 
-    fn events(&mut self, names: &[NameId], _: &StackTables) {
-        self.matcher.events(names);
+    fn matcher(&self) -> Option<&Matcher> {
+        Some(&self.matcher)
     }
 
-    fn default_event(&self) -> Option<(NameId, &[NameId])> {
-        self.matcher.default_event()
-    }
-
-    fn begin(&mut self, at_ns: u64) {
-        self.matcher.begin(at_ns);
-    }
-
-    fn window_ns(&self) -> RangeInclusive<u64> {
-        self.matcher.window_ns()
+    fn matcher_mut(&mut self) -> Option<&mut Matcher> {
+        Some(&mut self.matcher)
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::fs::Access;
 use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::cgroup::survey::{Parent, Survey};
 use sexton_host::{Host, page_batches};
@@ -33,7 +34,7 @@ pub(crate) struct Parents {
     allowance: Allowance,
     allowed: Vec<Parent>,
     refused: Vec<Parent>,
-    /// Those where this kernel has no file to ask it by.
+    /// Those where the kernel has no file to ask it by, or that must not be written.
     n_unable: usize,
 }
 
@@ -46,7 +47,10 @@ impl Parents {
         let is_aimed_at = |parent: &Parent| {
             aim.is_empty() || aim.leads_through(&memory.path_of(&parent.directory))
         };
-        let has_lever = |parent: &Parent| parent.directory.join(lever(memory.hierarchy)).exists();
+        let has_lever = |parent: &Parent| {
+            let file = parent.directory.join(lever(memory.hierarchy));
+            rustix::fs::access(file, Access::WRITE_OK).is_ok()
+        };
         let parents = survey.parents.into_iter().filter(is_aimed_at);
         let (able, unable): (Vec<Parent>, Vec<Parent>) =
             parents.take(MOST_PARENTS).partition(has_lever);
@@ -116,7 +120,7 @@ impl Parents {
         if self.n_unable > 0 {
             let file = lever(self.hierarchy);
             reasons.push(format!(
-                "this kernel has no {file} for {} of them",
+                "{file} of {} of them is missing or read-only",
                 self.n_unable
             ));
         }
