@@ -65,7 +65,7 @@ pub(crate) fn digest_of(bytes: &[u8], n_bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    const AT: i64 = 1_795_008_000_000_000 + 13 * US_PER_HOUR + 59;
+    const AT: i64 = 1_794_960_000_000_000 + 13 * US_PER_HOUR + 59;
 
     #[test]
     fn the_same_hour_has_the_same_path() {

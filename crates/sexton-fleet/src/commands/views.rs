@@ -50,12 +50,13 @@ fn statements(dialect: Dialect, url: &str) -> Vec<String> {
     };
     let set = quote("set");
     let value = quote("value");
+    let at = quote("at");
     statements.extend([
-        "CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, date_trunc('hour', at) ORDER BY at) AS copy FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy = 1".to_owned(),
+        format!("CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, date_trunc('hour', {at}) ORDER BY {at}) AS copy_number FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy_number = 1"),
         "CREATE VIEW findings AS SELECT * FROM sexton_rows WHERE kind = 'finding'".to_owned(),
         format!("CREATE VIEW sets AS SELECT DISTINCT {set}, kind, item, {value} FROM sexton_sets"),
     ]);
-    statements.extend(views(&set, &value));
+    statements.extend(views(&set, &value, &at));
     statements
 }
 
@@ -107,15 +108,21 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
 }
 
 /// Views on `reports`, `findings` and `sets`, in SQL that all engines take.
-fn views(set: &str, value: &str) -> Vec<String> {
+fn views(set: &str, value: &str, at: &str) -> Vec<String> {
     vec![
-        format!("CREATE VIEW units AS SELECT reports.node, reports.boot, reports.at, sets.item AS unit, sets.{value} AS state FROM reports JOIN sets ON reports.unit_set = sets.{set} WHERE sets.kind = 'unit'"),
-        format!("CREATE VIEW software AS SELECT reports.node, reports.boot, reports.at, sets.kind, sets.item, sets.{value} AS version FROM reports JOIN sets ON reports.software_set = sets.{set}"),
-        "CREATE VIEW nodes AS SELECT node, count(*) AS n_reports, min(at) AS first_at, max(at) AS last_at, max(severity_rank) AS severity_rank FROM reports GROUP BY node".to_owned(),
+        format!(
+            "CREATE VIEW units AS SELECT reports.node, reports.boot, reports.{at}, sets.item AS unit, sets.{value} AS state FROM reports JOIN sets ON reports.unit_set = sets.{set} WHERE sets.kind = 'unit'"
+        ),
+        format!(
+            "CREATE VIEW software AS SELECT reports.node, reports.boot, reports.{at}, sets.kind, sets.item, sets.{value} AS version FROM reports JOIN sets ON reports.software_set = sets.{set}"
+        ),
+        format!(
+            "CREATE VIEW nodes AS SELECT node, count(*) AS n_reports, min({at}) AS first_at, max({at}) AS last_at, max(severity_rank) AS severity_rank FROM reports GROUP BY node"
+        ),
     ]
 }
 
 /// The views that SQL of our own has: tables are there already, each report once.
 pub(crate) fn views_of_tables() -> Vec<String> {
-    views("\"set\"", "\"value\"")
+    views("\"set\"", "\"value\"", "\"at\"")
 }

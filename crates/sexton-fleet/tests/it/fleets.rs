@@ -86,7 +86,7 @@ fn the_founding_incident() {
 #[test]
 fn planted_causes_come_first() {
     let mut missed = Vec::new();
-    for seed in 1..=24 {
+    for seed in 1..=12 {
         let lake = tempfile::tempdir().unwrap();
         let truth = simulate(lake.path(), 800, 2, seed, "random");
         let (_, answer) = compare(lake.path(), &[]);
@@ -104,7 +104,7 @@ fn planted_causes_come_first() {
 #[test]
 fn fleets_without_a_cause_report_nothing() {
     let mut reported = Vec::new();
-    for seed in 1..=24 {
+    for seed in 1..=12 {
         let lake = tempfile::tempdir().unwrap();
         simulate(lake.path(), 400, 2, seed, "none");
         let (exit, answer) = compare(lake.path(), &[]);
@@ -112,7 +112,7 @@ fn fleets_without_a_cause_report_nothing() {
             reported.push((seed, labels(&answer).join("; ")));
         }
     }
-    assert!(reported.len() <= 2, "{reported:#?}");
+    assert!(reported.len() <= 1, "{reported:#?}");
 }
 
 #[test]
