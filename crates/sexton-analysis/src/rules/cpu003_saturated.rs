@@ -18,6 +18,7 @@
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
 //! Next: lower the weight or priority of what has the time, give it a quota, move it, or add cores.
 
+mod evidence;
 mod remedies;
 
 use std::collections::BTreeMap;
@@ -25,9 +26,8 @@ use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::RUNNABLE_TASKS;
-use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
 use sexton_model::family::Family;
-use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Severity};
+use sexton_model::finding::{Confidence, Episode, Finding, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -370,116 +370,6 @@ impl Seen<'_> {
                 time(self.longest_wait())
             ),
         }
-    }
-
-    fn evidence(&self, case: &Case<'_>) -> Vec<Evidence> {
-        let length: Duration = self.full.iter().map(|(from, to)| to.since(*from)).sum();
-        let used = self.used.mean(self.full);
-        let text = format!(
-            "work of ordinary priority had {} of all {} cores for {}",
-            percent(used),
-            self.used.n_cores,
-            time(length)
-        );
-        let mut all = vec![Evidence::speaks_for("cores: /proc/stat", text).value(used)];
-        let pressure: Vec<_> = case
-            .samples(&PRESSURE_CPU_SOME_RATIO, &Subject::node())
-            .collect();
-        all.extend(span::mean(&pressure, self.full).map(|some| {
-            let text = format!("some task waited for a core {} of the time", percent(some));
-            Evidence::speaks_for("pressure: cpu some", text).value(some)
-        }));
-        all.extend(self.crowd.map(|crowd| {
-            let text = format!("{crowd:.1} runnable tasks for each core");
-            Evidence::speaks_for("cores: procs_running", text).value(crowd)
-        }));
-        all.extend(self.who_has());
-        if self.consumers.is_empty() {
-            all.push(Evidence::missing("stacks", case.why_silent("stacks")));
-        }
-        all.extend(self.who_waits(case));
-        all
-    }
-
-    fn who_has(&self) -> impl Iterator<Item = Evidence> {
-        let all = self.used.n_cores.max(1) as f64;
-        self.consumers.iter().take(MAX_NAMED).map(move |one| {
-            let names: Vec<&str> = one
-                .comms
-                .iter()
-                .take(MAX_NAMED)
-                .map(String::as_str)
-                .collect();
-            let text = format!(
-                "{} had {} of all cores ({})",
-                owners::words(&one.owner),
-                percent(one.cores / all),
-                names.join(", ")
-            );
-            Evidence::speaks_for("stacks", text).value(one.cores)
-        })
-    }
-
-    fn who_waits(&self, case: &Case<'_>) -> Vec<Evidence> {
-        let mut all = Vec::new();
-        if self.knows_waits() {
-            let others = self.waiters.mean(|waiter| self.is_other(waiter));
-            let own = self.waiters.mean(|waiter| !self.is_other(waiter));
-            let text = format!("{others:.2} tasks of others waited at any time, on average");
-            let evidence = match others >= case.limit(&WAITING) {
-                true => Evidence::speaks_for("pressure: schedstat", text),
-                false => Evidence::against("pressure: schedstat", text),
-            };
-            all.push(evidence.value(others));
-            let endless = match self.n_endless() {
-                0 => String::new(),
-                n => format!("; {n} of them never sleep"),
-            };
-            let text = format!("{own:.2} tasks of its own waited{endless}");
-            let evidence = match self.is_overcommitted(case) {
-                true => Evidence::speaks_for("pressure: schedstat", text),
-                false => Evidence::against("pressure: schedstat", text),
-            };
-            all.extend(self.main().map(|_| evidence));
-            if self.main().is_none() {
-                let slowdown = self.slowdown();
-                let text = format!("each was {slowdown:.1} times slower than it would be alone");
-                all.push(match slowdown >= case.limit(&SLOWDOWN) {
-                    true => Evidence::speaks_for("pressure: schedstat", text).value(slowdown),
-                    false => Evidence::against("pressure: schedstat", text).value(slowdown),
-                });
-            }
-        } else {
-            let text = "who waited how long was not recorded";
-            all.push(Evidence::missing("pressure: schedstat", text));
-        }
-        let suffering = self
-            .waiters
-            .all
-            .iter()
-            .filter(|waiter| self.is_other(waiter));
-        all.extend(suffering.take(MAX_NAMED).map(|waiter| {
-            let text = format!(
-                "{} ({}, pid {}) waited {:.1} s and ran {:.1} s of {:.0} s",
-                waiter.comm,
-                owners::words(&waiter.owner),
-                waiter.process.name,
-                waiter.waited,
-                waiter.ran,
-                self.waiters.seconds
-            );
-            Evidence::speaks_for("pressure: schedstat", text).value(waiter.waited)
-        }));
-        all.extend(self.waits_of_others().take(1).map(|wait| {
-            let text = format!(
-                "{} (pid {}) waited {} at once",
-                wait.comm,
-                wait.pid,
-                time(wait.waited)
-            );
-            Evidence::speaks_for("runq", text).value(wait.waited.as_secs_f64())
-        }));
-        all
     }
 }
 

@@ -6,9 +6,11 @@ use sexton_fleet::stats::odds::Odds;
 use sexton_fleet::stats::ranks;
 use sexton_fleet::stats::special::{Factorials, chi_squared_tail};
 
+type Known = ((u64, u64, u64, u64), f64, f64, f64, f64);
+
 /// A table, `scipy.stats.fisher_exact`, and `statsmodels` `Table2x2`: odds ratio and its
 /// interval. Tables with an empty cell were given to it with a half added to each.
-const TABLES: &[((u64, u64, u64, u64), f64, f64, f64, f64)] = &[
+const TABLES: &[Known] = &[
     (
         (3, 1, 1, 3),
         4.857142857143e-01,

@@ -57,16 +57,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     stacks::set_rate(config.hz);
     let shared = Shared::default();
     let host = Arc::new(Host::live()?);
-    // Types that are missing are no reason not to start: sensors say what they do instead.
-    if let Some(place) = &config.btf
-        && !machine::has_type_information(&host)
-        && let Err(error) = btf::take_types_from(&host, place)
-    {
-        log()(
-            Level::Warning,
-            &format!("no types of this kernel: {error:#}"),
-        );
-    }
+    take_types(&host, &config);
     let mut agent = Agent::start(&host, settings, shared.clone(), log())?;
     if let Some(socket) = &config.socket {
         serve_status(socket, &shared)
@@ -110,6 +101,17 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         let _ = std::fs::remove_file(socket);
     }
     Ok(Exit::NothingFound)
+}
+
+/// Types that are missing are no reason not to start: sensors say what they do instead.
+fn take_types(host: &Host, config: &Config) {
+    if let Some(place) = &config.btf
+        && !machine::has_type_information(host)
+        && let Err(error) = btf::take_types_from(host, place)
+    {
+        let text = format!("no types of this kernel: {error:#}");
+        log()(Level::Warning, &text);
+    }
 }
 
 /// Shows each record to all of them.
