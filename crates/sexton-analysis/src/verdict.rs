@@ -6,6 +6,7 @@ pub(crate) mod chain;
 use sexton_model::diagnosis::{Link, NotJudged, State};
 use sexton_model::finding::{Confidence, Finding, FindingId, Severity};
 use sexton_model::moment::Moment;
+use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::rule::Rule;
@@ -127,14 +128,14 @@ fn headline(
             sentence(findings, gravest)
         }
         State::Healthy => {
-            let newer = match unseen.newer.len() {
+            let older = match unseen.newer.len() {
                 0 => String::new(),
                 n => format!(
-                    "; {} newer than this recording, not assessed",
+                    ", but an older sexton recorded this: {} not assessed",
                     figures::plural(n as u64, "vital sign")
                 ),
             };
-            format!("no problem found by the rules that were assessed{newer}")
+            format!("no problem found{older}")
         }
         State::Blind => format!(
             "no finding, but too little data for a verdict: {} unseen",
@@ -156,7 +157,7 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
             let main_clause = worst.title.split(", ").next().unwrap_or(&worst.title);
             let in_short = match worst.subject == root.subject {
                 true => worst.figure.clone(),
-                false => format!("{}: {}", worst.subject, worst.figure),
+                false => format!("{}: {}", named_subject(&worst.subject), worst.figure),
             };
             let ways = [&*worst.title, main_clause, &in_short];
             let ways = ways.map(|way| format!("{}; {way}", root.title));
@@ -169,6 +170,15 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
     let possible = possible.map(|finding| format!("{told}; possible: {}", finding.title));
     let whole = possible.filter(|whole| n_words(whole) <= MOST_WORDS);
     shortened(whole.unwrap_or(told))
+}
+
+/// What a finding is about, as its title would say it.
+fn named_subject(subject: &Subject) -> String {
+    match subject.kind {
+        SubjectKind::Node => "this node".into(),
+        SubjectKind::Cpu => format!("core {}", subject.name),
+        _ => subject.name.to_string(),
+    }
 }
 
 /// A few blind spots by their names, of more the first and their number.

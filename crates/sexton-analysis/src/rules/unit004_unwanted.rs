@@ -72,6 +72,7 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
     let triggers = unit.says().offender_triggers.iter();
     together.extend(triggers.map(|trigger| shell_word(trigger)));
     together.dedup();
+    let together = together.join(" ");
     Some(Finding {
         code: CODE,
         severity: if harms {
@@ -92,8 +93,13 @@ fn finding(unit: Weighed<'_>) -> Option<Finding> {
             ),
             Remedy::command(
                 RemedyKind::Stop,
-                "Stop and mask the unit and its triggers",
-                format!("sudo systemctl mask --now {}", together.join(" ")),
+                "Stop the unit and its triggers",
+                format!("sudo systemctl stop {together}"),
+            ),
+            Remedy::command(
+                RemedyKind::Prevent,
+                "Keep the unit and its triggers from starting at boot",
+                format!("sudo systemctl disable --now {together}"),
             ),
         ],
         touched: Vec::new(),

@@ -145,7 +145,7 @@ fn an_older_recording_is_not_blind_and_says_what_was_not_assessed() {
     assert!(
         diagnosis
             .headline
-            .contains("1 vital sign newer than this recording"),
+            .contains("an older sexton recorded this: 1 vital sign not assessed"),
         "{}",
         diagnosis.headline
     );

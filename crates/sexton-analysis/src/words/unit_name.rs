@@ -91,12 +91,14 @@ pub(crate) fn disable(name: &str, triggers: &[&str]) -> String {
 
 /// What to type to see what a unit logs.
 pub(crate) fn journal(name: &str) -> String {
-    let option = if is_of_user(name) {
-        "--user-unit"
-    } else {
-        "-u"
-    };
-    format!("journalctl {option} {} -n 50", word(own(name)))
+    match user(name) {
+        // `--user-unit` would look only at what the user who types it has logged.
+        Some(user) => {
+            let field = shell_word(&format!("_SYSTEMD_USER_UNIT={}", own(name)));
+            format!("sudo journalctl {field} _UID={} -n 50", shell_word(user))
+        }
+        None => format!("journalctl -u {} -n 50", word(name)),
+    }
 }
 
 /// A name that begins with a dash is no option.
@@ -175,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             journal("user@7.service/$(id).service"),
-            "journalctl --user-unit '$(id).service' -n 50"
+            "sudo journalctl '_SYSTEMD_USER_UNIT=$(id).service' _UID=7 -n 50"
         );
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Suspect<'a> {
             title: self.title(case, is_active),
             figure: match is_active {
                 true => self.starts(case),
-                false => format!("{} dying left", figures::count(n_left)),
+                false => format!("left {} dying", figures::count(n_left)),
             },
             since: self.since.or_else(|| self.life_times.iter().min().copied()),
             evidence: self.evidence(case),
