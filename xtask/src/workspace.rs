@@ -64,5 +64,13 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
         .args(args)
         .current_dir(root())
         .env("CARGO_TARGET_DIR", target_dir());
+    // What cargo tells of the package that it runs is of xtask. Build scripts that look at it, as
+    // that of ring does, would build all that depends on them again after each plain `cargo test`.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
