@@ -18,7 +18,7 @@ pub struct Rule {
     pub family: Family,
     /// The trouble, in a few words.
     pub title: &'static str,
-    /// What nobody sees while it cannot judge, in a few words: a blind spot.
+    /// The blind spot when it cannot judge, in a few words.
     pub sees: &'static str,
     /// The sensors without which it cannot judge: all of them must have been at work.
     pub needs: &'static [&'static str],

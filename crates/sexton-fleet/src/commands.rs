@@ -78,7 +78,7 @@ impl LakeArgs {
 /// How much of it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TimeArgs {
-    /// The last so many hours before the newest report: 24h, 7d
+    /// How far back to look from the newest report: 24h, 7d
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = hours)]
     since: u64,
 }

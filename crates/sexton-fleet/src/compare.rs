@@ -26,11 +26,11 @@ pub use spared::Exception;
 
 /// The part of reported differences that may be false.
 pub const MAX_Q: f64 = 0.05;
-/// So many nodes have to have something, and so many not, before it is compared.
+/// Nodes that must have a thing, and nodes that must not, before it is compared.
 pub const MIN_SUPPORT: u64 = 5;
-/// Shares of bad and good nodes have to differ by so much.
+/// The least difference between the shares of bad and good nodes.
 pub const MIN_SHARE_DIFFERENCE: f64 = 0.1;
-/// And their odds by such a factor.
+/// The least factor between their odds.
 pub const MIN_ODDS: f64 = 2.0;
 /// The chance that a bad node has a greater number than a good one has to be so far from a half.
 pub const MIN_SUPERIORITY: f64 = 0.15;
@@ -49,7 +49,7 @@ pub enum Kind {
     Unit,
     /// The kernel, and what else the node runs on.
     Attribute,
-    /// What somebody calls the node.
+    /// A label of the node.
     Label,
     /// Where it is.
     Zone,

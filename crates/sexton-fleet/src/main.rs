@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whoever reads our output has seen enough: that is not an error.
+/// The reader closed the pipe: that is not an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error
         .chain()

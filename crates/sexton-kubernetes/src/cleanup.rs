@@ -1,4 +1,4 @@
-//! Removes our conditions from nodes, whoever told them.
+//! Removes our conditions from nodes, whichever agent set them.
 
 use serde_json::{Value, json};
 

@@ -151,7 +151,7 @@ impl Board {
         self.is_changed = false;
     }
 
-    /// The patch that tells all conditions, and drops those that nobody owns any more.
+    /// The patch that sets all conditions and removes those without an owner.
     pub fn patch(&self, now_ns: u64, orphans: &[String]) -> Value {
         let ours = self.conditions.iter().map(|condition| {
             json!({

@@ -83,7 +83,7 @@ impl Event {
         }})
     }
 
-    /// The API server had it already, from an agent before this one, with so many repeats.
+    /// The API server had it already, from an earlier agent, with this many repeats.
     pub(crate) fn was_there(&mut self, count: u64) {
         self.is_created = true;
         self.count += count.max(1);
@@ -123,7 +123,7 @@ impl Events {
         }
     }
 
-    /// The next that the API server should be told of.
+    /// The next one to send to the API server.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<&mut Event> {
         self.known.iter_mut().find(|event| event.is_due(now_ns))
     }

@@ -6,7 +6,7 @@ use sexton_model::wall::WallClock;
 /// The most bytes of a note of an event: the API server refuses more.
 pub(crate) const MAX_NOTE_BYTES: usize = 1_024;
 
-/// Cuts a text to so many bytes, and shows that it was cut.
+/// Cuts a text to a number of bytes, and shows that it was cut.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

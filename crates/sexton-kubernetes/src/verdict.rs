@@ -1,4 +1,4 @@
-//! What the agent tells: a verdict, cut down to what Kubernetes is told of it.
+//! What the agent reports: a verdict, reduced to what Kubernetes needs.
 
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;

@@ -73,7 +73,7 @@ impl Night {
         night
     }
 
-    /// Adds so many of them, none twice, and none that needs what another one takes.
+    /// Adds a number of them, none twice, and none that needs what another one takes.
     fn add<'a>(
         &mut self,
         n: u64,

@@ -54,7 +54,7 @@ fn name_of(node: &str) -> String {
     format!("{plain}~{}", digest_of(node.as_bytes(), 4))
 }
 
-/// So many bytes of the SHA-256, in hexadecimal.
+/// The first bytes of the SHA-256, in hexadecimal.
 pub(crate) fn digest_of(bytes: &[u8], n_bytes: usize) -> String {
     let digest = Sha256::digest(bytes);
     let hex = digest.iter().take(n_bytes);

@@ -42,7 +42,7 @@ pub struct Made<'a> {
     pub diagnosis: &'a Diagnosis,
     /// The version of sexton.
     pub sexton: &'a str,
-    /// What somebody said of the node: `zone`, `image`, or names of their own.
+    /// Labels that were given to the node: `zone`, `image`, or names of one's own.
     pub labels: &'a BTreeMap<String, String>,
     /// What to leave out.
     pub redact: Redact,

@@ -1,4 +1,4 @@
-//! Families of troubles: what a node is told of as one condition. A rule names its family; all
+//! Families of troubles: what one condition of a node covers. A rule names its family; all
 //! that stands outside of the node (conditions of Kubernetes, their table in the documentation)
 //! is made from here.
 

@@ -22,7 +22,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Whoever reads our output has seen enough: that is not an error.
+/// The reader closed the pipe: that is not an error.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let io_errors = error
         .chain()

@@ -97,8 +97,8 @@ fn lasts(told: &[Event<'_, BlockedTasks>]) -> bool {
     told.last().is_some_and(|last| last.says.n > 0)
 }
 
-/// From when until when, and for how long, the longest of them slept. What was last told of it
-/// goes on until it is taken back.
+/// When the longest sleep among them began and ended, and its length. The last record of it
+/// holds until it is withdrawn.
 fn sleep(
     case: &Case<'_>,
     told: &[Event<'_, BlockedTasks>],

@@ -10,9 +10,9 @@ use crate::stats::bits::Bits;
 const MIN_ELSEWHERE: f64 = 0.8;
 /// And in the group at most this often.
 const MAX_IN_GROUP: f64 = 0.2;
-/// So many nodes of the group have to have the thing.
+/// The least share of the group that has the thing.
 const MIN_IN_GROUP: f64 = 0.5;
-/// And so many nodes at least.
+/// The fewest nodes in a group.
 const MIN_NODES: u64 = 5;
 
 /// A group that has something and not what comes with it elsewhere.

@@ -129,7 +129,7 @@ fn tail_sum(ln_chances: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// The smallest chance that any table of so many bad and good nodes can have.
+/// The smallest chance that any table with these numbers of bad and good nodes can have.
 pub fn smallest_p(bad: u64, good: u64, factorials: &Factorials) -> f64 {
     (-factorials.ln_choose(bad + good, bad)).exp()
 }

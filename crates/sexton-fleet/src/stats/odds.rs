@@ -2,7 +2,7 @@
 
 use super::fisher::Counts;
 
-/// 95 % of a normal distribution lie within so many deviations.
+/// 95 % of a normal distribution lie within this many deviations.
 pub const Z_95: f64 = 1.959_963_984_540_054;
 
 /// An odds ratio with its interval of 95 %, by Woolf's method. A table with an empty cell

@@ -33,7 +33,7 @@ impl Factorials {
     }
 }
 
-/// The chance that a chi-squared variable of so many degrees of freedom is at least `x`.
+/// The chance that a chi-squared variable with these degrees of freedom is at least `x`.
 pub fn chi_squared_tail(x: f64, degrees: f64) -> f64 {
     if x <= 0.0 || degrees <= 0.0 {
         return 1.0;
@@ -41,7 +41,7 @@ pub fn chi_squared_tail(x: f64, degrees: f64) -> f64 {
     gamma_tail(degrees / 2.0, x / 2.0)
 }
 
-/// The chance that a normal variable is at least so many deviations from its mean.
+/// The chance that a normal variable is at least this many deviations from its mean.
 pub fn normal_two_sided(z: f64) -> f64 {
     chi_squared_tail(z * z, 1.0)
 }

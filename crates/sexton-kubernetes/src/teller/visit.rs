@@ -32,7 +32,7 @@ pub(super) struct Visitor {
     log: Log,
     board: Board,
     events: Events,
-    /// Whether it is known what the API server has of us, and what of that nobody owns.
+    /// Whether our conditions on the API server are known, and those without an owner among them.
     is_resumed: bool,
     orphans: Vec<String>,
     /// Where events of a node go.

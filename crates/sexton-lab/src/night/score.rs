@@ -18,13 +18,13 @@ pub struct Score {
     pub found: Vec<String>,
     /// Ids that had to be found and were not.
     pub missed: Vec<String>,
-    /// Findings, worse than a note, of what nobody did.
+    /// Findings worse than a note without a trouble behind them.
     pub accused: Vec<String>,
     /// Findings, worse than a note, that are part of the truth.
     pub right: Vec<String>,
     /// Parts that did not happen as they should: the lab failed, not sexton.
     pub void: Vec<String>,
-    /// The node was called healthy, or nothing could be told of it.
+    /// The node was called healthy, or no verdict was possible.
     pub state: Option<String>,
 }
 
@@ -155,7 +155,7 @@ pub struct Row {
     pub n_found: usize,
     /// How many findings were made that are part of the truth.
     pub n_right: usize,
-    /// How many findings were made of what nobody did.
+    /// How many findings had no trouble behind them.
     pub n_wrong: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A part of a night: a trouble with its truth, or an innocent that nobody may accuse. One file
+//! A part of a night: a trouble with its truth, or an innocent that must not be accused. One file
 //! each in `lab/troubles`, with places such as `@unit@` for what is drawn.
 
 use std::collections::BTreeMap;

@@ -39,7 +39,7 @@ fn too_large(_: io::Error) -> Problem {
     )
 }
 
-/// Takes so many bytes and no more.
+/// Takes bytes up to a bound.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 
