@@ -96,12 +96,26 @@ impl Host {
         path: impl AsRef<Path>,
         mut each: impl FnMut(&[u8]),
     ) -> Result<(), HostError> {
+        self.each_line_while(path, |line| {
+            each(line);
+            true
+        })
+    }
+
+    /// The same until `each` says that it has enough.
+    pub fn each_line_while(
+        &self,
+        path: impl AsRef<Path>,
+        mut each: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), HostError> {
         let path = path.as_ref();
         let failed = |source| unread(path, READ_LIMIT_BYTES, source);
         let mut text = self.root.open(path, READ_LIMIT_BYTES).map_err(failed)?;
         let mut line = Vec::new();
         while text.read_until(b'\n', &mut line).map_err(failed)? > 0 {
-            each(line.strip_suffix(b"\n").unwrap_or(&line));
+            if !each(line.strip_suffix(b"\n").unwrap_or(&line)) {
+                break;
+            }
             line.clear();
         }
         Ok(())

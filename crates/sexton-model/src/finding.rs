@@ -107,6 +107,8 @@ pub struct Evidence {
     pub value: Option<f64>,
     /// When it was seen, if at one moment.
     pub at: Option<Moment>,
+    /// The words of the accused itself that say most, for where there is room for one line.
+    pub quote: Option<String>,
 }
 
 impl Evidence {
@@ -139,6 +141,13 @@ impl Evidence {
         self
     }
 
+    /// The same, with words that say most.
+    #[must_use]
+    pub fn quoting(mut self, words: &str) -> Self {
+        self.quote = Some(words.to_owned());
+        self
+    }
+
     fn new(stance: Stance, source: String, text: String) -> Self {
         Self {
             stance,
@@ -146,6 +155,7 @@ impl Evidence {
             source,
             value: None,
             at: None,
+            quote: None,
         }
     }
 }

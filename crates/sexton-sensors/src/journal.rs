@@ -1,10 +1,13 @@
-//! Tells when units write to systemd's journal: not what, only that they did.
+//! Tells when units write to systemd's journal, and what those that fail wrote last.
 //!
 //! Source: the journal's own files, `system.journal` below `/run/log/journal` and
 //! `/var/log/journal`. A supervisor that tries again says so; where it says so in step with
 //! births of containers, it is behind them though systemd sees it healthy.
-//! Blind to: what was written, units of users, journals that are forwarded and not kept.
+//! Blind to: what units write that do not fail, units of users, journals that are forwarded and
+//! not kept.
 //! Overhead: `docs/overhead.md#journal`.
+
+mod failures;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,22 +15,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
-use sexton_model::fact::unit::{UNIT_LOGGED, UnitLogged};
+use sexton_model::fact::unit::{UNIT_LAST_LINES, UNIT_LOGGED, UnitLogged};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::{Subject, SubjectKind};
-use sexton_systemd::journal::{Bytes, Header, UnitEntries, Written};
+use sexton_systemd::journal::{Bytes, Entries, Header, WRITER, Written};
 
 use crate::{Sensor, SensorSpec};
+use failures::Failures;
 
 const NAME: &str = "journal";
 
 pub(crate) static SPEC: SensorSpec = SensorSpec {
     name: NAME,
-    watches: "systemd's journal: when units write to it",
-    emits: &[&UNIT_LOGGED.fact],
+    watches: "systemd's journal: when units write to it, and the last lines of those that fail",
+    emits: &[&UNIT_LOGGED.fact, &UNIT_LAST_LINES.fact],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
     examine,
@@ -66,6 +70,7 @@ struct Known {
     field: Option<u64>,
     /// Units by the place of their object: name, and entries that were seen.
     units: HashMap<u64, (Subject, u64)>,
+    failures: Failures,
     is_bad: bool,
 }
 
@@ -186,6 +191,7 @@ impl Journal {
                 n_entries: 0,
                 field: None,
                 units: HashMap::new(),
+                failures: Failures::default(),
                 is_bad: false,
             };
             self.files.insert(path.to_owned(), known);
@@ -198,27 +204,30 @@ impl Journal {
         }
         known.n_entries = header.n_entries;
         if known.field.is_none() {
-            known.field = header.field(bytes)?;
+            known.field = header.field(bytes, WRITER)?;
         }
         let Some(field) = known.field else {
             return Ok(());
         };
         let is_known = |offset| known.units.contains_key(&offset);
-        for unit in header.units(bytes, field, &is_known)? {
-            let subject = Subject::new(SubjectKind::Unit, unit.unit.as_str());
+        for unit in header.values(bytes, (field, WRITER), &is_known)? {
+            let subject = Subject::new(SubjectKind::Unit, unit.value.as_str());
             known.units.insert(unit.offset, (subject, 0));
         }
         for (offset, (subject, seen)) in &mut known.units {
             let n = Header::n_of(bytes, *offset)?;
             if n > *seen {
-                let unit: UnitEntries = header.unit(bytes, *offset)?;
-                let most = (unit.n - *seen).min(ENTRIES_MAX);
+                let unit: Entries = header.value(bytes, *offset, WRITER)?;
+                let most = unit.n.saturating_sub(*seen).min(ENTRIES_MAX);
                 let written = header.last(bytes, &unit, most)?;
                 tell(&written, &self.boot_id, subject, out);
                 *seen = unit.n;
             }
         }
-        Ok(())
+        let Known {
+            units, failures, ..
+        } = known;
+        failures.look((&header, bytes), &self.boot_id, units, out)
     }
 }
 

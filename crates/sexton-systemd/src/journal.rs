@@ -1,4 +1,5 @@
-//! Files of systemd's journal, as far as it takes to tell when a unit wrote something.
+//! Files of systemd's journal, as far as it takes to tell when a unit wrote something, which
+//! units failed, and what they wrote last.
 //!
 //! Source of the format: systemd.io/JOURNAL_FILE_FORMAT and `journal-def.h` of systemd. Each
 //! value of a field, such as `_SYSTEMD_UNIT=a.service`, is one object that counts its entries
@@ -16,7 +17,12 @@ const HEADER_BYTES: usize = 208;
 /// Offsets take four bytes instead of eight in files with this flag.
 const COMPACT: u32 = 1 << 4;
 
-const FIELD: &[u8] = b"_SYSTEMD_UNIT";
+/// The field that names the unit which wrote an entry.
+pub const WRITER: &str = "_SYSTEMD_UNIT";
+
+/// The field by which systemd says what kind of entry it wrote.
+pub const MESSAGE_ID: &str = "MESSAGE_ID";
+
 const OBJECT_BYTES: u64 = 16;
 const TYPE_DATA: u8 = 1;
 const TYPE_FIELD: u8 = 2;
@@ -29,14 +35,20 @@ const TABLE_BYTES_MAX: u64 = 1 << 20;
 /// Field names in one file; a journal has some hundred.
 const FIELDS_MAX: usize = 10_000;
 
-/// Units that are told apart in one file.
-const UNITS_MAX: usize = 10_000;
+/// Values of a field that are told apart in one file.
+const VALUES_MAX: usize = 10_000;
 
 /// Arrays of entries double in size, so that few lead to any entry.
 const ARRAYS_MAX: usize = 64;
 
 /// The name of a unit has at most 255 bytes.
 const PAYLOAD_BYTES_MAX: u64 = 300;
+
+/// Fields of one entry; systemd's own have some thirty.
+const ITEMS_MAX: u64 = 256;
+
+/// What is read of a field of an entry. A longer one is cut.
+const TEXT_BYTES_MAX: u64 = 512;
 
 /// Where bytes come from.
 pub trait Bytes {
@@ -55,13 +67,13 @@ pub struct Header {
     fields: (u64, u64),
 }
 
-/// All entries of one unit.
+/// All entries that have one value in a field, such as those of one unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnitEntries {
+pub struct Entries {
     /// Where the object is that counts them.
     pub offset: u64,
-    /// The name of the unit, escaped.
-    pub unit: String,
+    /// The value, escaped: the name of the unit.
+    pub value: String,
     /// How many there are.
     pub n: u64,
     next: u64,
@@ -69,9 +81,11 @@ pub struct UnitEntries {
     array: u64,
 }
 
-/// When an entry was written: the boot, and microseconds of its `CLOCK_MONOTONIC`.
+/// An entry, and when it was written: the boot, and microseconds of its `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
+    /// Where it is.
+    offset: u64,
     /// The boot.
     pub boot_id: [u8; 16],
     /// Microseconds of its `CLOCK_MONOTONIC`.
@@ -109,8 +123,8 @@ impl Header {
         })
     }
 
-    /// The object of the field that names units; `None` before any unit wrote.
-    pub fn field(&self, bytes: &dyn Bytes) -> io::Result<Option<u64>> {
+    /// The object of a field; `None` before any entry had it.
+    pub fn field(&self, bytes: &dyn Bytes, name: &str) -> io::Result<Option<u64>> {
         let (offset, size) = self.fields;
         if size > TABLE_BYTES_MAX {
             return Err(malformed("its table of fields is too large"));
@@ -126,7 +140,8 @@ impl Header {
                     .ok_or_else(|| malformed("its fields have no end"))?;
                 let head = object(bytes, next, TYPE_FIELD, 40)?;
                 let len = number(&head, 8)?.saturating_sub(40);
-                if len == FIELD.len() as u64 && bytes.at(next + 40, FIELD.len())? == FIELD {
+                let is_long_enough = len == name.len() as u64;
+                if is_long_enough && bytes.at(next + 40, name.len())? == name.as_bytes() {
                     return Ok(Some(next));
                 }
                 next = number(&head, 24)?;
@@ -135,43 +150,42 @@ impl Header {
         Ok(None)
     }
 
-    /// The units of a field, the newest first, until one is known.
-    pub fn units(
+    /// The values of a field, the newest first, until one is known.
+    pub fn values(
         &self,
         bytes: &dyn Bytes,
-        field: u64,
+        field: (u64, &str),
         is_known: &dyn Fn(u64) -> bool,
-    ) -> io::Result<Vec<UnitEntries>> {
+    ) -> io::Result<Vec<Entries>> {
         let mut found = Vec::new();
-        let mut next = number(&object(bytes, field, TYPE_FIELD, 40)?, 32)?;
+        let (offset, name) = field;
+        let mut next = number(&object(bytes, offset, TYPE_FIELD, 40)?, 32)?;
         while next != 0 && !is_known(next) {
-            if found.len() >= UNITS_MAX {
-                return Err(malformed("its units have no end"));
+            if found.len() >= VALUES_MAX {
+                return Err(malformed("the values of a field have no end"));
             }
-            let unit = self.unit(bytes, next)?;
-            next = unit.next;
-            found.push(unit);
+            let entries = self.value(bytes, next, name)?;
+            next = entries.next;
+            found.push(entries);
         }
         Ok(found)
     }
 
-    /// One unit, as it is now.
-    pub fn unit(&self, bytes: &dyn Bytes, offset: u64) -> io::Result<UnitEntries> {
-        let payload = if self.is_compact { 72 } else { 64 };
+    /// One value of that field, as it is now.
+    pub fn value(&self, bytes: &dyn Bytes, offset: u64, field: &str) -> io::Result<Entries> {
         let head = object(bytes, offset, TYPE_DATA, 64)?;
+        let payload = self.payload();
         let len = number(&head, 8)?.saturating_sub(payload);
         if len > PAYLOAD_BYTES_MAX {
-            return Err(malformed("a unit's name is too long"));
+            return Err(malformed("a value is too long"));
         }
-        let len = usize::try_from(len).map_err(|_| malformed("a name too long"))?;
+        let len = usize::try_from(len).map_err(|_| malformed("a value too long"))?;
         let text = bytes.at(offset.saturating_add(payload), len)?;
-        let name = text
-            .strip_prefix(FIELD)
-            .and_then(|text| text.strip_prefix(b"="))
-            .ok_or_else(|| malformed("a unit has another field's value"))?;
-        Ok(UnitEntries {
+        let value = value_of(&text, field)
+            .ok_or_else(|| malformed("a value is listed under another field"))?;
+        Ok(Entries {
             offset,
-            unit: escape(name),
+            value: escape(value),
             n: number(&head, 56)?,
             next: number(&head, 32)?,
             first: number(&head, 40)?,
@@ -179,33 +193,33 @@ impl Header {
         })
     }
 
-    /// How many entries a unit has now: the cheapest look there is.
+    /// Where the content of a value begins.
+    fn payload(&self) -> u64 {
+        if self.is_compact { 72 } else { 64 }
+    }
+
+    /// How many entries a value has now: the cheapest look there is.
     pub fn n_of(bytes: &dyn Bytes, offset: u64) -> io::Result<u64> {
         number(&bytes.at(offset.saturating_add(56), 8)?, 0)
     }
 
-    /// When the last entries of a unit were written, at most so many, in their order.
-    pub fn last(
-        &self,
-        bytes: &dyn Bytes,
-        unit: &UnitEntries,
-        most: u64,
-    ) -> io::Result<Vec<Written>> {
-        let from = unit.n.saturating_sub(most);
+    /// The last entries with a value, at most `most`, in their order.
+    pub fn last(&self, bytes: &dyn Bytes, of: &Entries, most: u64) -> io::Result<Vec<Written>> {
+        let from = of.n.saturating_sub(most);
         let mut entries = Vec::new();
-        if from == 0 && unit.n > 0 {
-            entries.push(unit.first);
+        if from == 0 && of.n > 0 {
+            entries.push(of.first);
         }
         let width: u64 = if self.is_compact { 4 } else { 8 };
-        let (mut array, mut index) = (unit.array, 1);
+        let (mut array, mut index) = (of.array, 1);
         for _ in 0..ARRAYS_MAX {
-            if array == 0 || index >= unit.n {
+            if array == 0 || index >= of.n {
                 break;
             }
             let head = object(bytes, array, TYPE_ENTRY_ARRAY, 24)?;
             let room = number(&head, 8)?.saturating_sub(24) / width;
             let begin = from.max(index);
-            let end = unit.n.min(index.saturating_add(room));
+            let end = of.n.min(index.saturating_add(room));
             if begin < end {
                 let skipped = (begin - index).saturating_mul(width);
                 let place = array.saturating_add(24).saturating_add(skipped);
@@ -223,6 +237,45 @@ impl Header {
             .map(|entry| written(bytes, entry))
             .collect()
     }
+    /// The given fields of an entry, those that it has, as they are stored. Long ones are cut;
+    /// those that are stored compressed, which only long ones are, are left out.
+    pub fn texts<'f>(
+        &self,
+        bytes: &dyn Bytes,
+        entry: &Written,
+        fields: &[&'f str],
+    ) -> io::Result<Vec<(&'f str, Vec<u8>)>> {
+        let head = object(bytes, entry.offset, TYPE_ENTRY, 64)?;
+        let width: u64 = if self.is_compact { 4 } else { 16 };
+        let n = number(&head, 8)?.saturating_sub(64) / width;
+        let len = usize::try_from(n.min(ITEMS_MAX) * width)
+            .map_err(|_| malformed("an entry too large"))?;
+        let items = bytes.at(entry.offset.saturating_add(64), len)?;
+        let mut found = Vec::new();
+        for item in items.chunks_exact(width as usize) {
+            let offset = offset_of(&item[..item.len().min(8)]);
+            let head = object(bytes, offset, TYPE_DATA, 16)?;
+            let is_plain = head.get(1) == Some(&0);
+            let size = number(&head, 8)?.saturating_sub(self.payload());
+            if !is_plain {
+                continue;
+            }
+            let size = usize::try_from(size.min(TEXT_BYTES_MAX)).unwrap_or_default();
+            let text = bytes.at(offset.saturating_add(self.payload()), size)?;
+            for field in fields {
+                if let Some(value) = value_of(&text, field) {
+                    found.push((*field, value.to_vec()));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What stands behind `FIELD=`.
+fn value_of<'a>(text: &'a [u8], field: &str) -> Option<&'a [u8]> {
+    let rest = text.strip_prefix(field.as_bytes())?;
+    rest.strip_prefix(b"=")
 }
 
 fn offset_of(item: &[u8]) -> u64 {
@@ -234,6 +287,7 @@ fn offset_of(item: &[u8]) -> u64 {
 fn written(bytes: &dyn Bytes, entry: u64) -> io::Result<Written> {
     let head = object(bytes, entry, TYPE_ENTRY, 56)?;
     Ok(Written {
+        offset: entry,
         monotonic_us: number(&head, 32)?,
         boot_id: id(&head, 40)?,
     })

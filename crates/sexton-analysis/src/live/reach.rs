@@ -38,6 +38,7 @@ static STATES: &[&Fact] = &[
     &unit::UNIT_SHAPE.fact,
     &unit::UNIT_CONTEXT.fact,
     &unit::UNIT_FAILED.fact,
+    &unit::UNIT_LAST_LINES.fact,
     &unit::UNIT_STARTED.fact,
     &host::HOST_DESCRIPTION.fact,
     &host::HOST_CPUS,

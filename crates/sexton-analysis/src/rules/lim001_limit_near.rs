@@ -1,12 +1,12 @@
 //! LIM001: a limit of the kernel is near or reached
 //!
 //! Means: the kernel limits the number of open files, threads, PIDs, tracked connections,
-//! neighbours, memory cgroups, or tasks of a cgroup. Where the limit is reached, the next one
-//! is refused: fork fails with EAGAIN, open with ENFILE, packets of new connections are
-//! dropped. Programs report that badly or not at all.
+//! neighbours, memory cgroups, tasks of a cgroup, inotify instances and watches of a user, and
+//! local ports to one destination. Where the limit is reached, the next one is refused: fork
+//! fails with EAGAIN, open with ENFILE, inotify_init with EMFILE, connect with EADDRNOTAVAIL,
+//! packets of new connections are dropped. Programs report that badly or not at all.
 //! Not this: a limit that the owner set tight and that is used as intended; raise the
-//! threshold for such a node. Local ports, inotify watches and open files of a process or a
-//! user are not looked at.
+//! threshold for such a node. Open files of a process or a user are not looked at.
 //! By hand: `cat /proc/sys/fs/file-nr /proc/loadavg`; `sysctl net.netfilter.nf_conntrack_count
 //! net.netfilter.nf_conntrack_max`; `pids.current`, `pids.max` and `pids.events` of a cgroup.
 //! Next: find what uses it up, and only then raise the limit.
@@ -60,9 +60,21 @@ static FULL: Threshold = Threshold {
           fiftieth comes and goes unseen",
 };
 
+/// What a limit is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Node,
+    Cgroup,
+    User,
+    Destination,
+}
+
 /// What a limit counts, and what is refused when it is reached.
 struct Known {
+    /// The setting, which begins the name that the sensor gives the limit; behind it stands
+    /// whose it is, unless it is the node's.
     setting: &'static str,
+    scope: Scope,
     counts: &'static str,
     refused: &'static str,
     look: &'static str,
@@ -76,6 +88,7 @@ const MOST_MEMORY_CGROUPS: f64 = 65_535.0;
 static KNOWN: &[Known] = &[
     Known {
         setting: "fs.file-max",
+        scope: Scope::Node,
         counts: "open files",
         refused: "no process can open a file or a socket (ENFILE)",
         look: "sudo sh -c 'for p in /proc/[0-9]*; do echo $(ls $p/fd | wc -l) $p $(cat $p/comm); \
@@ -83,56 +96,88 @@ static KNOWN: &[Known] = &[
     },
     Known {
         setting: "kernel.threads-max",
+        scope: Scope::Node,
         counts: "threads",
         refused: "no process can start a thread or a process (EAGAIN)",
         look: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
     },
     Known {
         setting: "kernel.pid_max",
+        scope: Scope::Node,
         counts: "PIDs",
         refused: "no process can start a thread or a process (EAGAIN)",
         look: "ps -eo nlwp,pid,comm --sort=-nlwp | head",
     },
     Known {
         setting: "net.netfilter.nf_conntrack_max",
+        scope: Scope::Node,
         counts: "tracked connections",
         refused: "packets of new connections are dropped",
         look: "sudo conntrack -S",
     },
     Known {
         setting: "net.ipv4.neigh.default.gc_thresh3",
+        scope: Scope::Node,
         counts: "IPv4 neighbours",
         refused: "packets to new neighbours are dropped",
         look: "ip -s -4 neigh show | wc -l",
     },
     Known {
         setting: "net.ipv6.neigh.default.gc_thresh3",
+        scope: Scope::Node,
         counts: "IPv6 neighbours",
         refused: "packets to new neighbours are dropped",
         look: "ip -s -6 neigh show | wc -l",
     },
     Known {
         setting: MEMORY_CGROUP_IDS,
+        scope: Scope::Node,
         counts: "memory cgroups",
         refused: "no container or unit can start (ENOSPC or ENOMEM)",
         look: "sudo sexton zombies",
     },
+    Known {
+        setting: "pids.max",
+        scope: Scope::Cgroup,
+        counts: "tasks",
+        refused: "nothing in it can start a thread or a process (EAGAIN)",
+        look: "systemd-cgtop --order=tasks",
+    },
+    Known {
+        setting: "fs.inotify.max_user_instances",
+        scope: Scope::User,
+        counts: "inotify instances",
+        refused: "no process of the user can watch files (EMFILE, \"too many open files\")",
+        look: INOTIFY,
+    },
+    Known {
+        setting: "fs.inotify.max_user_watches",
+        scope: Scope::User,
+        counts: "inotify watches",
+        refused: "no process of the user can watch one more file (ENOSPC)",
+        look: INOTIFY,
+    },
+    Known {
+        setting: LOCAL_PORTS,
+        scope: Scope::Destination,
+        counts: "local ports",
+        refused: "no process can connect there (EADDRNOTAVAIL)",
+        look: "ss -Htanp | awk '{print $1, $5, $6}' | sort | uniq -c | sort -rn | head",
+    },
 ];
 
-/// The limit of a cgroup, by the path that follows its name.
-static TASKS: Known = Known {
-    setting: "pids.max",
-    counts: "tasks",
-    refused: "nothing in it can start a thread or a process (EAGAIN)",
-    look: "systemd-cgtop --order=tasks",
-};
+/// Processes by their inotify instances.
+const INOTIFY: &str = "sudo find /proc/[0-9]*/fd -lname anon_inode:inotify 2>/dev/null | \
+                       cut -d/ -f3 | sort | uniq -c | sort -rn | head";
+
+const LOCAL_PORTS: &str = "net.ipv4.ip_local_port_range";
 
 /// A limit and the samples of it.
 struct Limit<'a> {
     subject: &'a Subject,
     known: &'static Known,
-    /// The cgroup that has it.
-    cgroup: Option<&'a str>,
+    /// Whose it is: the cgroup's path, the user's number, the address; empty for the node's.
+    whose: &'a str,
     worst: (Moment, f64),
     used: f64,
     most: f64,
@@ -183,7 +228,7 @@ fn of_census(case: &Case<'_>, ids: &Subject, out: &mut Findings) {
     let limit = Limit {
         subject: ids,
         known,
-        cgroup: None,
+        whose: "",
         worst: (*at, ratio),
         used: *used,
         most: MOST_MEMORY_CGROUPS,
@@ -195,11 +240,16 @@ fn of_census(case: &Case<'_>, ids: &Subject, out: &mut Findings) {
 
 impl<'a> Limit<'a> {
     fn of(case: &Case<'_>, subject: &'a Subject) -> Option<Self> {
-        let cgroup = subject.name.strip_prefix("pids.max ");
-        let known = match cgroup {
-            Some(_) => Some(&TASKS),
-            None => KNOWN.iter().find(|known| *known.setting == *subject.name),
-        };
+        let name: &str = &subject.name;
+        let (known, whose) = KNOWN.iter().find_map(|known| {
+            let rest = name.strip_prefix(known.setting)?;
+            match known.scope {
+                Scope::Node => rest.is_empty().then_some((known, rest)),
+                Scope::Cgroup => Some((known, rest.strip_prefix(' ')?)),
+                Scope::User => Some((known, rest.strip_prefix(" user ")?)),
+                Scope::Destination => Some((known, rest.strip_prefix(" to ")?)),
+            }
+        })?;
         let samples = || case.samples(&LIMIT_USED_RATIO, subject);
         let worst = samples().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let near = case.limit(&NEAR);
@@ -211,8 +261,8 @@ impl<'a> Limit<'a> {
         };
         Some(Self {
             subject,
-            known: known?,
-            cgroup,
+            known,
+            whose,
             worst,
             used: at_worst(&LIMIT_USED)?,
             most: at_worst(&LIMIT_MOST)?,
@@ -223,10 +273,29 @@ impl<'a> Limit<'a> {
         })
     }
 
-    /// Whose it is: a unit, or a cgroup by its path.
-    fn owner(&self) -> Option<String> {
-        let cgroup = self.cgroup?;
-        Some(unit_name::of_path(cgroup).unwrap_or_else(|| format!("cgroup {cgroup}")))
+    fn cgroup(&self) -> Option<&'a str> {
+        (self.known.scope == Scope::Cgroup).then_some(self.whose)
+    }
+
+    /// Whose it is: a unit, or a cgroup by its path; a user; the node.
+    fn owner(&self) -> String {
+        match self.known.scope {
+            Scope::Node | Scope::Destination => "the node".to_owned(),
+            Scope::User if self.whose == "0" => "root".to_owned(),
+            Scope::User => format!("user {}", self.whose),
+            Scope::Cgroup => {
+                unit_name::of_path(self.whose).unwrap_or_else(|| format!("cgroup {}", self.whose))
+            }
+        }
+    }
+
+    /// What it counts, and for which destination.
+    fn counts(&self) -> String {
+        let counts = self.known.counts;
+        match self.known.scope {
+            Scope::Destination => format!("{counts} in use to {}", self.whose),
+            _ => counts.to_owned(),
+        }
     }
 
     fn title(&self) -> String {
@@ -234,11 +303,8 @@ impl<'a> Limit<'a> {
             figures::count(self.used as u64),
             figures::count(self.most as u64),
         );
-        let counts = self.known.counts;
-        let whose = match self.owner() {
-            Some(owner) => format!("{owner} has"),
-            None => "the node has".into(),
-        };
+        let counts = self.counts();
+        let whose = format!("{} has", self.owner());
         match self.hits {
             Some((_, n)) => format!(
                 "{whose} reached its limit of {most} {counts}: {} during the watch",
@@ -277,7 +343,7 @@ impl<'a> Limit<'a> {
         let used = format!(
             "{} {} of {} ({}) at the highest, {}",
             figures::count(self.used as u64),
-            self.known.counts,
+            self.counts(),
             figures::count(self.most as u64),
             figures::percent(self.worst.1),
             figures::before(case.now(), self.worst.0)
@@ -306,7 +372,7 @@ impl<'a> Limit<'a> {
             self.known.look,
         )];
         let twice = (self.most as u64).saturating_mul(2);
-        remedies.extend(match (self.cgroup, self.known.setting) {
+        remedies.extend(match (self.cgroup(), self.known.setting) {
             (Some(cgroup), _) => unit_name::of_path(cgroup).map(|unit| {
                 let set = systemctl("set-property --runtime", &unit);
                 Remedy::command(
@@ -319,6 +385,11 @@ impl<'a> Limit<'a> {
                 RemedyKind::Stop,
                 "Remove cgroups that are empty; this limit cannot be raised",
             )),
+            (None, LOCAL_PORTS) => Some(Remedy::command(
+                RemedyKind::Stop,
+                "Take more ports until the next boot, if the connections are meant",
+                format!("sudo sysctl -w {LOCAL_PORTS}='1024 65535'"),
+            )),
             (None, setting) => Some(Remedy::command(
                 RemedyKind::Stop,
                 "Raise the limit until the next boot, if the use is meant",
@@ -330,7 +401,7 @@ impl<'a> Limit<'a> {
 
     fn touched(&self) -> Vec<Subject> {
         let mut touched = vec![self.subject.clone()];
-        if let Some(cgroup) = self.cgroup {
+        if let Some(cgroup) = self.cgroup() {
             touched.push(Subject::new(SubjectKind::Cgroup, cgroup));
             let unit = unit_name::of_path(cgroup);
             touched.extend(unit.map(|unit| Subject::new(SubjectKind::Unit, unit)));
@@ -429,6 +500,30 @@ mod tests {
             )
             .is_empty()
         );
+    }
+
+    #[test]
+    fn limits_of_users_and_destinations_are_named() {
+        let found = judge(
+            "fs.inotify.max_user_instances user 0",
+            &[(120.0, 128.0, None)],
+        );
+        assert_eq!(
+            found[0].title,
+            "root has 120 inotify instances of at most 128"
+        );
+        let raise = "sudo sysctl -w fs.inotify.max_user_instances=256";
+        assert_eq!(found[0].remedies[1].command.as_deref(), Some(raise));
+        let found = judge(
+            "net.ipv4.ip_local_port_range to 10.0.0.5:5432",
+            &[(28_000.0, 28_232.0, None)],
+        );
+        assert_eq!(
+            found[0].title,
+            "the node has 28,000 local ports in use to 10.0.0.5:5432 of at most 28,232"
+        );
+        // Named by a newer sensor.
+        assert!(judge("fs.other user 0", &[(1.0, 1.0, None)]).is_empty());
     }
 
     /// cgroup v1, where the sensor has no count of live ones.

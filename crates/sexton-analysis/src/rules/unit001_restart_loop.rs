@@ -15,10 +15,12 @@ use std::time::Duration;
 use sexton_model::fact::unit::{self as fact, UnitStopped};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
+use crate::evidence::last_lines;
 use crate::evidence::restart_loops::{
     LEAST_HISTORY, LEAST_PER_HOUR, LEAST_RESTARTS, Loop, watched,
 };
@@ -34,7 +36,7 @@ pub(super) static RULE: Rule = Rule {
     title: "a unit restarts in a loop",
     sees: "restart loops",
     needs: &["units"],
-    uses: &[],
+    uses: &["journal"],
     is_essential: false,
     cause: Cause::WhenNamed,
     thresholds: &[&LEAST_RESTARTS, &LEAST_HISTORY, &LEAST_PER_HOUR],
@@ -78,7 +80,18 @@ impl Loop<'_> {
         };
         let goes_on = n > 0.0;
         let mut evidence = self.evidence(watched);
-        evidence.extend(last_end(stops));
+        let end = End::last(stops);
+        evidence.extend(end.as_ref().map(End::evidence));
+        evidence.extend(last_lines::evidence(case, self.unit));
+        let figure = match self.total > n {
+            true => figures::plural(self.total as u64, "restart"),
+            false => {
+                let n = figures::plural(n as u64, "start");
+                format!("{n} in {}", figures::time(watched))
+            }
+        };
+        let how = end.as_ref().and_then(End::how);
+        let how = how.or_else(|| last_lines::end(case, self.unit));
         Finding {
             code: CODE,
             subject: self.unit.clone(),
@@ -88,13 +101,7 @@ impl Loop<'_> {
                 false => Confidence::LIKELY,
             },
             title,
-            figure: match self.total > n {
-                true => figures::plural(self.total as u64, "restart"),
-                false => {
-                    let n = figures::plural(n as u64, "start");
-                    format!("{n} in {}", figures::time(watched))
-                }
-            },
+            figure: how.map_or(figure.clone(), |how| format!("{figure}, {how}")),
             since: None,
             evidence,
             remedies: remedies(name, &self.triggers()),
@@ -152,34 +159,48 @@ impl Loop<'_> {
     }
 }
 
-/// How its runs ended: the last of which that is known.
-fn last_end(stops: &[Event<'_, UnitStopped>]) -> Option<Evidence> {
-    let is_told = |stop: &&Event<'_, UnitStopped>| stop.says.exit_status.is_some();
-    let last = stops.iter().rev().find(is_told).or(stops.last())?;
-    let says = last.says;
-    let (code, status) = (says.exit_code.as_deref(), says.exit_status.as_deref());
-    let lived = says.lifetime_ns.map_or(String::new(), |ns| {
-        format!(" after {}", figures::time(Duration::from_nanos(ns)))
-    });
-    let how = match (code, status) {
-        (Some("exited"), Some(status)) => Some(format!("exit status {status}")),
-        (Some(how), Some(signal)) => Some(format!("{how} by signal {signal}")),
-        _ => None,
-    };
-    // systemd tells of a success where a status counts as one, or once the next run began:
-    // of an end with another status that says nothing.
-    let is_clean = status == Some("0");
-    let result = says
-        .result
-        .as_deref()
-        .filter(|result| *result != "unseen" && (*result != "success" || is_clean));
-    let result = result.map(|result| format!("result {result}"));
-    let told: Vec<String> = how.into_iter().chain(result).collect();
-    let text = match told.is_empty() {
-        true => format!("its last run ended{lived}; exit status unknown"),
-        false => format!("its last run ended{lived}: {}", told.join(", ")),
-    };
-    Some(Evidence::speaks_for("units: bus", text).at(last.at))
+/// The last end of a run of which it is known how it came.
+struct End<'a> {
+    at: Moment,
+    says: &'a UnitStopped,
+}
+
+impl<'a> End<'a> {
+    fn last(stops: &[Event<'a, UnitStopped>]) -> Option<Self> {
+        let is_told = |stop: &&Event<'_, UnitStopped>| stop.says.exit_status.is_some();
+        let last = stops.iter().rev().find(is_told).or(stops.last())?;
+        Some(Self {
+            at: last.at,
+            says: last.says,
+        })
+    }
+
+    /// Its exit status, or the signal that ended it.
+    fn how(&self) -> Option<String> {
+        let says = self.says;
+        last_lines::how(says.exit_code.as_deref(), says.exit_status.as_deref())
+    }
+
+    fn evidence(&self) -> Evidence {
+        let says = self.says;
+        let lived = says.lifetime_ns.map_or(String::new(), |ns| {
+            format!(" after {}", figures::time(Duration::from_nanos(ns)))
+        });
+        // systemd reports a success where a status counts as one, or once the next run began:
+        // of an end with another status that says nothing.
+        let is_clean = says.exit_status.as_deref() == Some("0");
+        let result = says
+            .result
+            .as_deref()
+            .filter(|result| *result != "unseen" && (*result != "success" || is_clean));
+        let result = result.map(|result| format!("result {result}"));
+        let told: Vec<String> = self.how().into_iter().chain(result).collect();
+        let text = match told.is_empty() {
+            true => format!("its last run ended{lived}; exit status unknown"),
+            false => format!("its last run ended{lived}: {}", told.join(", ")),
+        };
+        Evidence::speaks_for("units: bus", text).at(self.at)
+    }
 }
 
 fn remedies(unit: &str, triggers: &[&str]) -> Vec<Remedy> {

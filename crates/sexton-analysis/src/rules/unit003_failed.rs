@@ -15,6 +15,7 @@ use sexton_model::record::Event;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
+use crate::evidence::last_lines;
 use crate::rule::{Cause, Findings, Rule};
 use crate::words::unit_name::systemctl;
 
@@ -29,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
     title: "a unit has failed",
     sees: "failed units",
     needs: &["units"],
-    uses: &[],
+    uses: &["journal"],
     is_essential: false,
     cause: Cause::Never,
     thresholds: &[],
@@ -54,7 +55,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         last.insert(state.unit, state);
     }
     for state in last.into_values().filter(|state| state.is_failed) {
-        out.found(finding(&state));
+        out.found(finding(case, &state));
     }
 }
 
@@ -114,7 +115,7 @@ impl<'a> State<'a> {
     }
 }
 
-fn finding(state: &State<'_>) -> Finding {
+fn finding(case: &Case<'_>, state: &State<'_>) -> Finding {
     let unit = state.unit;
     let name = &unit.name;
     let result = state.result.filter(|result| *result != "success");
@@ -128,6 +129,9 @@ fn finding(state: &State<'_>) -> Finding {
         Some("dependency") => format!("{name} could not start: a dependency failed"),
         _ => format!("{name} has failed"),
     };
+    let state_says = format!("its state is failed: {why}");
+    let mut evidence = vec![Evidence::speaks_for("units", state_says).at(state.at)];
+    evidence.extend(last_lines::evidence(case, unit));
     Finding {
         code: CODE,
         subject: unit.clone(),
@@ -136,9 +140,7 @@ fn finding(state: &State<'_>) -> Finding {
         title,
         figure: why.clone(),
         since: state.since.or(Some(state.at)),
-        evidence: vec![
-            Evidence::speaks_for("units", format!("its state is failed: {why}")).at(state.at),
-        ],
+        evidence,
         remedies: vec![
             Remedy::command(RemedyKind::Look, "Read why", systemctl("status", name)),
             Remedy::command(

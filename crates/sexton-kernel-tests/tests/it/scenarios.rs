@@ -174,6 +174,27 @@ fn a_timer_whose_runs_leak_is_led_back_to_its_unit() {
     assert_eq!(judged.found("UNIT001"), Vec::<&str>::new(), "{all:#}");
 }
 
+/// A loop whose program says why it cannot go on: the first screen says it too.
+#[test]
+#[ignore = "needs root, sexton and systemd: run cargo xtask test kernel"]
+fn a_unit_in_a_loop_is_quoted_on_the_first_screen() {
+    for need in [Need::Root, Need::Sexton, Need::Systemd] {
+        require(need);
+    }
+    let unit = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=300ms\n\
+                ExecStart=/bin/sh -c \"echo starting; echo cannot read /etc/broken.conf; exit 4\"\n";
+    let job = "systemctl start --no-block broken.service\nsleep 2\n\
+               ./sexton diagnose --for 8s --no-pager > screen || true\n\
+               systemctl stop broken.service\n";
+    let systemd = Judged::job(&[("broken.service", unit)], job).expect("a run");
+    let screen = systemd.read("screen").expect("a screen");
+    assert!(screen.contains("exit status 4"), "{screen}");
+    assert!(
+        screen.contains("\"cannot read /etc/broken.conf\""),
+        "{screen}"
+    );
+}
+
 /// The gate, on a node that carries the founding unit and has not started it.
 #[test]
 #[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]

@@ -122,6 +122,16 @@ payload! {
         pub n: u64,
     }
 
+    /// What the journal says of a unit when a run of it failed or a restart was planned.
+    pub struct UnitLastLines {
+        /// its last lines, the newest last, each cut to 200 characters
+        pub lines: Vec<String>,
+        /// `exited`, `killed` or `dumped`
+        pub exit_code: Option<String>,
+        /// exit status, or the number of the signal
+        pub exit_status: Option<String>,
+    }
+
     /// What the files of a unit say that a boot starts or may start. Recordings hold what was
     /// read; what the deployment profile and signatures say of the unit is filled in when it is
     /// judged. Older recordings hold that too.
@@ -355,6 +365,9 @@ facts! {
             .by(&[Label::subject("unit")], MAX_NAMES);
     /// a unit wrote to systemd's journal; what it wrote is not kept
     event UNIT_LOGGED = "unit_logged" of UnitLogged;
+    /// a unit failed or is about to be restarted: how it ended by the journal, and the last three
+    /// lines that it wrote there
+    event UNIT_LAST_LINES = "unit_last_lines" of UnitLastLines;
     /// what the files of a unit say that a boot starts: state, restarts, use in this deployment
     event UNIT_FILE = "unit_file" of UnitFile;
     /// what the node is for: its deployment profile, and the evidence for it

@@ -22,6 +22,9 @@ const HEIGHT: usize = 23;
 /// Columns of a code and the blanks around it.
 const CODE: usize = 11;
 
+/// The line of the chain's first finding, below a blank one and the heading.
+const ROOT_ROW: usize = 2;
+
 /// Links of the chain that are always shown: the root, the last, and what is before it.
 const LEAST_LINKS: usize = 4;
 
@@ -90,7 +93,25 @@ impl Screen<'_> {
                 lines.extend(self.link(cause, id));
             }
         }
+        // What the root says itself, where there is room for it.
+        if lines.len() < room
+            && let Some(words) = chain.first().and_then(|root| self.quote(root))
+        {
+            lines.insert(ROOT_ROW + 1, words);
+        }
         lines
+    }
+
+    /// The words of what a finding accuses, in one line.
+    fn quote(&self, id: &FindingId) -> Option<String> {
+        let finding = self.diagnosis().finding(id)?;
+        let words = finding
+            .evidence
+            .iter()
+            .find_map(|piece| piece.quote.as_deref())?;
+        let room = self.canvas.width.saturating_sub(CODE);
+        let words = format!("{}{}", " ".repeat(CODE), cut(words, room));
+        Some(self.canvas.paint.on(Look::Quiet, &words))
     }
 
     fn link(&self, cause: Option<&FindingId>, id: &FindingId) -> Option<String> {

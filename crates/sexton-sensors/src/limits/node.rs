@@ -171,7 +171,7 @@ fn numbers(text: &str) -> impl Iterator<Item = u64> {
 }
 
 /// A file of procfs; `None` where there is none.
-fn text(host: &Host, below: &str) -> Result<Option<String>, HostError> {
+pub(super) fn text(host: &Host, below: &str) -> Result<Option<String>, HostError> {
     match host.read_text(host.proc(below)?) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.is_absent() => Ok(None),
@@ -179,7 +179,7 @@ fn text(host: &Host, below: &str) -> Result<Option<String>, HostError> {
     }
 }
 
-fn number(host: &Host, below: &str) -> Result<Option<u64>, HostError> {
+pub(super) fn number(host: &Host, below: &str) -> Result<Option<u64>, HostError> {
     let Some(text) = text(host, below)? else {
         return Ok(None);
     };

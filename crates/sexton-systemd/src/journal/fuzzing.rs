@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Bytes, Header};
+use super::{Bytes, Header, WRITER};
 
 struct Slice<'a>(&'a [u8]);
 
@@ -20,14 +20,18 @@ pub fn journal_file(content: &[u8]) -> Vec<(String, usize)> {
     let bytes = Slice(content);
     let read = || -> io::Result<Vec<(String, usize)>> {
         let header = Header::read(&bytes)?;
-        let Some(field) = header.field(&bytes)? else {
+        let Some(field) = header.field(&bytes, WRITER)? else {
             return Ok(Vec::new());
         };
-        let units = header.units(&bytes, field, &|_| false)?;
+        let units = header.values(&bytes, (field, WRITER), &|_| false)?;
         let mut all = Vec::new();
         for unit in units {
             let written = header.last(&bytes, &unit, 128)?;
-            all.push((unit.unit, written.len()));
+            let n = written.len();
+            for entry in written {
+                header.texts(&bytes, &entry, &["MESSAGE"])?;
+            }
+            all.push((unit.value, n));
         }
         Ok(all)
     };

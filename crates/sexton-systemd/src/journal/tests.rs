@@ -48,11 +48,29 @@ impl Writer {
         self.content[at..at + text.len()].copy_from_slice(text);
     }
 
+    /// An entry with two fields: a message, and one that is of no interest.
     fn entry(&mut self, monotonic_us: u64) -> u64 {
-        let entry = self.object(TYPE_ENTRY, 64);
+        let items = [
+            self.data(&format!("MESSAGE=written at {monotonic_us}")),
+            self.data("_PID=4"),
+        ];
+        let width = if self.is_compact { 4 } else { 16 };
+        let entry = self.object(TYPE_ENTRY, 64 + width * items.len());
+        for (i, item) in items.iter().enumerate() {
+            let bytes = item.to_le_bytes();
+            let bytes = &bytes[..width.min(8)];
+            self.text(entry + 64 + (i * width) as u64, bytes);
+        }
         self.put(entry + 32, monotonic_us);
         self.text(entry + 40, &[9; 16]);
         entry
+    }
+
+    fn data(&mut self, text: &str) -> u64 {
+        let payload = if self.is_compact { 72 } else { 64 };
+        let data = self.object(TYPE_DATA, payload + text.len());
+        self.text(data + payload as u64, text.as_bytes());
+        data
     }
 
     fn array(&mut self, entries: &[u64], room: usize) -> u64 {
@@ -68,10 +86,7 @@ impl Writer {
     /// A unit that wrote at these moments, in front of those there are.
     fn unit(&mut self, field: u64, name: &str, moments: &[u64]) -> u64 {
         let entries: Vec<u64> = moments.iter().map(|at| self.entry(*at)).collect();
-        let text = format!("_SYSTEMD_UNIT={name}");
-        let payload = if self.is_compact { 72 } else { 64 };
-        let data = self.object(TYPE_DATA, payload + text.len());
-        self.text(data + payload as u64, text.as_bytes());
+        let data = self.data(&format!("{WRITER}={name}"));
         let before = number(&self.content, usize::try_from(field + 32).expect("small"));
         self.put(data + 32, before.expect("a number"));
         self.put(field + 32, data);
@@ -110,7 +125,7 @@ impl Bytes for Writer {
 
 fn journal(is_compact: bool) -> Writer {
     let mut writer = Writer::new(is_compact);
-    let field = writer.field(FIELD);
+    let field = writer.field(WRITER.as_bytes());
     writer.field(b"MESSAGE");
     writer.unit(field, "quiet.service", &[5]);
     writer.unit(field, "ecs.service", &[10, 20, 30, 40, 50, 60, 70]);
@@ -122,9 +137,11 @@ fn units_and_their_last_entries_are_found() {
     for is_compact in [false, true] {
         let file = journal(is_compact);
         let header = Header::read(&file).expect("a header");
-        let field = header.field(&file).expect("read").expect("there");
-        let units = header.units(&file, field, &|_| false).expect("units");
-        let names: Vec<&str> = units.iter().map(|unit| unit.unit.as_str()).collect();
+        let field = header.field(&file, WRITER).expect("read").expect("there");
+        let units = header
+            .values(&file, (field, WRITER), &|_| false)
+            .expect("units");
+        let names: Vec<&str> = units.iter().map(|unit| unit.value.as_str()).collect();
         assert_eq!(names, ["ecs.service", "quiet.service"]);
         let last = |most| {
             let written = header.last(&file, &units[0], most).expect("entries");
@@ -133,8 +150,12 @@ fn units_and_their_last_entries_are_found() {
         };
         assert_eq!(last(3), [50, 60, 70]);
         assert_eq!(last(100), [10, 20, 30, 40, 50, 60, 70]);
+        let written = header.last(&file, &units[0], 1).expect("entries");
+        let texts = header.texts(&file, &written[0], &["MESSAGE"]);
+        let said = [("MESSAGE", b"written at 70".to_vec())];
+        assert_eq!(texts.expect("fields"), said);
         let known = units[1].offset;
-        let news = header.units(&file, field, &|offset| offset == known);
+        let news = header.values(&file, (field, WRITER), &|offset| offset == known);
         assert_eq!(news.expect("units").len(), 1);
         assert_eq!(Header::n_of(&file, units[0].offset).expect("a count"), 7);
     }
@@ -147,11 +168,15 @@ fn what_is_no_journal_or_leads_in_a_circle_is_refused() {
     assert!(journal_file(&file.content[..300]).is_empty());
     assert!(journal_file(b"LPKSHHR").is_empty());
     let header = Header::read(&file).expect("a header");
-    let field = header.field(&file).expect("read").expect("there");
+    let field = header.field(&file, WRITER).expect("read").expect("there");
     // Its list of units begins anew where it should end.
-    let head = header.units(&file, field, &|_| false).expect("units");
+    let head = header
+        .values(&file, (field, WRITER), &|_| false)
+        .expect("units");
     file.put(head[1].offset + 32, head[0].offset);
-    let error = header.units(&file, field, &|_| false).expect_err("no end");
+    let error = header
+        .values(&file, (field, WRITER), &|_| false)
+        .expect_err("no end");
     assert!(error.to_string().contains("no end"), "{error}");
 }
 

@@ -1,3 +1,4 @@
+use sexton_model::fact::unit::UnitLastLines;
 use sexton_model::record::Sink;
 use sexton_model::subject::SubjectKind;
 
@@ -146,4 +147,28 @@ fn what_a_timer_starts_is_no_loop() {
 fn without_systemd_it_is_not_judged() {
     let findings = Watch::blind("units", "there is no systemd").judge(&RULE);
     assert_eq!(findings.not_judged[0].because, "there is no systemd");
+}
+
+/// Where the bus did not say how a run ended, the journal does.
+#[test]
+fn the_journal_says_how_it_ends_and_in_which_words() {
+    let mut watch = Watch::new(100, 30);
+    let mut out = Sink::new("units", at(100));
+    (0..4).for_each(|i| started(&mut out, 100 + i, "restart", None));
+    watch.add(out);
+    let mut out = Sink::new("journal", at(105));
+    let says = UnitLastLines {
+        lines: vec!["starting".into(), "cannot read a.conf".into()],
+        exit_code: Some("exited".into()),
+        exit_status: Some("4".into()),
+    };
+    out.event(at(105), &unit(), &fact::UNIT_LAST_LINES, says);
+    watch.add(out);
+    let found = watch.judge(&RULE).findings;
+    assert_eq!(found[0].figure, "4 starts in 30 s, exit status 4");
+    let quote = found[0]
+        .evidence
+        .iter()
+        .find_map(|piece| piece.quote.as_deref());
+    assert_eq!(quote, Some("\"cannot read a.conf\""));
 }
