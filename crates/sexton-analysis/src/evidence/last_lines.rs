@@ -9,7 +9,7 @@ use crate::case::Case;
 
 fn last<'a>(case: &'a Case<'_>, unit: &Subject) -> Option<Event<'a, UnitLastLines>> {
     let of_unit = case.events(&UNIT_LAST_LINES);
-    of_unit.filter(|event| event.subject == unit).last()
+    of_unit.rev().find(|event| event.subject == unit)
 }
 
 /// The last lines of a unit, with the last of them as its own words.
