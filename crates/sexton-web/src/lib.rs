@@ -29,6 +29,7 @@ use sexton_report::diagnosis::Judged;
 
 use app::App;
 use http::{Listener, StopHandle};
+pub use http::{Tls, TlsError};
 
 /// Judges a bundle. The error is a sentence.
 pub type Judge = Box<dyn Fn(&Path) -> Result<Judged, String> + Send + Sync>;
@@ -155,6 +156,11 @@ impl Server {
             listener,
             token,
         })
+    }
+
+    /// Speaks TLS, and nothing else.
+    pub fn set_tls(&mut self, tls: Tls) {
+        self.listener.set_tls(tls);
     }
 
     /// Where it listens.

@@ -48,7 +48,11 @@ impl Place {
         self.tree.path().join("agent.sock")
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> &Path {
+        self.tree.path()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
         self.tree.path().join("agent.toml")
     }
 
@@ -67,7 +71,7 @@ impl Place {
         running
     }
 
-    fn status(&self) -> Option<serde_json::Value> {
+    pub(crate) fn status(&self) -> Option<serde_json::Value> {
         let socket = self.socket();
         let output = sexton(&["status", "--json", "--agent", socket.to_str()?]);
         serde_json::from_slice(&output.stdout).ok()
@@ -103,8 +107,15 @@ impl Place {
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
+    /// Sends it a signal that it lives on after.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.0.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
     /// Ends it by a signal; gives what it logged.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let child = self.0.take().expect("it runs");
         let sent = Command::new("kill")
             .args([signal, &child.id().to_string()])
