@@ -11,6 +11,7 @@ mod app;
 mod assets;
 mod cache;
 mod clock;
+mod confine;
 mod guard;
 mod heat;
 mod http;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use sexton_report::diagnosis::Judged;
 
 use app::App;
+pub use confine::{ConfineError, confine};
 use http::{Listener, StopHandle};
 pub use http::{Tls, TlsError};
 

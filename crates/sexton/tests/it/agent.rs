@@ -235,6 +235,40 @@ fn it_serves_health_and_metrics() {
 }
 
 #[test]
+fn threads_that_answer_clients_are_confined_and_no_others() {
+    let place = Place::new("");
+    let running = place.start();
+    // The ring is read and shown all the same.
+    assert!(place.get("/api/v1/sources", "").contains("\"main\""));
+    let pid = running.0.as_ref().expect("it runs").id();
+    let mut n_confined = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).expect("its threads") {
+        let task = task.expect("a thread").path();
+        // A thread may end meanwhile.
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        let Ok(status) = fs::read_to_string(task.join("status")) else {
+            continue;
+        };
+        let is_confined = status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1");
+        let has_none = status.contains("CapEff:\t0000000000000000");
+        match name.trim() {
+            "listens" | "answers" | "reads" => {
+                assert!(is_confined && has_none, "{name}: {status}");
+                n_confined += 1;
+            }
+            // The loop of the agent and its sensors.
+            "sexton" | "status" | "cores" | "host" | "pressure" => {
+                assert!(!is_confined, "{name}: {status}");
+            }
+            _ => {}
+        }
+    }
+    assert!(n_confined >= 1);
+    let (_, log) = running.end("-TERM");
+    assert!(!log.contains("cannot confine"), "{log}");
+}
+
+#[test]
 fn a_wrong_configuration_is_named_by_line_and_key() {
     let place = Place::new("");
     let config = place.config();

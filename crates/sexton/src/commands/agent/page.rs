@@ -66,9 +66,13 @@ impl Page {
         shared.change(|status| status.http = Some(address));
         tls.iter().for_each(|tls| server.set_tls(tls.clone()));
         let (stopper, rester) = (server.stopper(), server.rester());
+        let ring = config.ring.clone();
         thread::Builder::new()
             .name("listens".into())
-            .spawn(move || server.run())
+            .spawn(move || {
+                confine(&ring);
+                server.run();
+            })
             .context("cannot start a thread that listens")?;
         Ok(Self(Some(Serving {
             stopper,
@@ -98,6 +102,18 @@ impl Page {
             serving.stopper.stop();
         }
     }
+}
+
+/// Threads that answer clients read the ring, keep what is dropped on the page in a temporary
+/// folder, and do nothing else.
+fn confine(ring: &Path) {
+    let trouble = match sexton_web::confine(&[ring], &[&std::env::temp_dir()]) {
+        Ok(true) => return,
+        Ok(false) => "this kernel has no landlock".to_owned(),
+        Err(error) => format!("{:#}", anyhow::Error::new(error)),
+    };
+    let text = format!("threads that answer clients are not held to their files: {trouble}");
+    super::log()(super::Level::Warning, &text);
 }
 
 fn token(config: &Config) -> Result<Option<String>> {
