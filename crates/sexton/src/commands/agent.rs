@@ -98,10 +98,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
             reload_config(&mut agent, &remedy, file, &config, &mut log);
-            if let Err(error) = page.reload() {
-                let text = format!("certificate not renewed, the old one holds: {error:#}");
-                log(Level::Error, &text);
-            }
+            renew_certificate(&page, &mut log);
             heart.notify.say("READY=1");
         }
     }
@@ -140,6 +137,13 @@ fn set_on_verdicts(agent: &mut Agent, mut told: Vec<OnVerdict>) {
     agent.set_on_verdict(Box::new(move |judged| {
         told.iter_mut().for_each(|tell| tell(judged));
     }));
+}
+
+fn renew_certificate(page: &page::Page, log: &mut Log) {
+    if let Err(error) = page.reload() {
+        let text = format!("certificate not renewed, the old one holds: {error:#}");
+        log(Level::Error, &text);
+    }
 }
 
 /// A file that is wrong changes nothing.

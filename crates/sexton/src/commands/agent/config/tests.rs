@@ -13,6 +13,13 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(Config::parse(""), Ok(Config::default()));
 }
 
+fn tls_files() -> TlsFiles {
+    TlsFiles {
+        cert: "/etc/sexton/tls.crt".into(),
+        key: "/etc/sexton/tls.key".into(),
+    }
+}
+
 #[test]
 fn every_key_is_taken() {
     let config = Config::parse(
@@ -56,10 +63,7 @@ runbooks = "https://wiki.example/sexton/"
         socket: Some("/tmp/a.sock".into()),
         http: Some(SocketAddr::from(([0, 0, 0, 0], 9))),
         token_file: Some("/etc/sexton/token".into()),
-        tls: Some(TlsFiles {
-            cert: "/etc/sexton/tls.crt".into(),
-            key: "/etc/sexton/tls.key".into(),
-        }),
+        tls: Some(tls_files()),
         off: vec!["stacks".into()],
         hz: 49,
         every: vec![("cores".into(), Duration::from_secs(1))],
