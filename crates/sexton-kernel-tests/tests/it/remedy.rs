@@ -198,6 +198,11 @@ fn a_loop_is_ended_where_allowed_and_only_there() {
             && journal.contains("to undo: sexton fix --undo"),
         "{journal}"
     );
+    // Its unit allows what confines the threads that answer clients.
+    assert!(
+        !journal.contains("are not held to their files"),
+        "{journal}"
+    );
     is_in_the_findings_log(&systemd.folder().join("findings"));
     refuses_others(&systemd);
     let a = state(&systemd, "restored", "loop-a");
