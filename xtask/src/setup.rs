@@ -203,6 +203,18 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::Program("curl"),
+        package: "curl",
+        why: "asks the agent over TLS in tests",
+        work: For::Tests,
+    },
+    Need {
+        proof: Proof::Program("openssl"),
+        package: "openssl",
+        why: "makes certificates for tests",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::Program("zstd"),
         package: "zstd",
         why: "makes layers of images for tests",

@@ -2,6 +2,7 @@
 //! budget. Once it runs, nothing but a signal ends it: what fails is logged, shown in the
 //! status, and tried again.
 
+mod acting;
 mod judging;
 mod keeping;
 mod start;

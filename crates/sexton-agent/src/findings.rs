@@ -8,7 +8,9 @@ use std::time::Duration;
 use sexton_analysis::live::{Change, Life, Turn};
 use sexton_analysis::rules;
 use sexton_model::diagnosis::Diagnosis;
-use sexton_model::fact::finding::{EvidenceNote, FINDING_TURN, FindingTurn, TurnKind};
+use sexton_model::fact::finding::{
+    EvidenceNote, FINDING_TURN, FindingTurn, REMEDY_ACT, RemedyAct, TurnKind,
+};
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::finding::{Confidence, Evidence, Finding, Severity, Stance};
 use sexton_model::moment::Moment;
@@ -16,6 +18,8 @@ use sexton_model::record::{Event, Record, Sink};
 use sexton_model::subject::Subject;
 use sexton_model::timeline::{Records, Timeline as _};
 use sexton_store::{Bundle, BundleWriter, Limits, Node, StoreError};
+
+use crate::status::ActStatus;
 
 /// Who writes these records.
 const SENSOR: &str = "judge";
@@ -72,6 +76,27 @@ impl FindingsLog {
         self.writer.append(&out.into_records())?;
         self.writer.sync(now)?;
         self.writer.seal_if_due(now).map(|_| ())
+    }
+
+    /// Keeps what was done without a person, and makes it safe.
+    pub fn add_act(
+        &mut self,
+        subject: &Subject,
+        act: &ActStatus,
+        now: Moment,
+    ) -> Result<(), StoreError> {
+        let mut out = Sink::new(SENSOR, now);
+        out.sample(&Subject::node(), &SEXTON_WALL_CLOCK_NS, act.wall_ns as f64);
+        let says = RemedyAct {
+            code: act.code.clone(),
+            outcome: act.outcome.clone(),
+            acts: act.acts.clone(),
+            text: act.text.clone(),
+            undo_file: act.undo_file.as_ref().map(|it| it.display().to_string()),
+        };
+        out.event(now, subject, &REMEDY_ACT, says);
+        self.writer.append(&out.into_records())?;
+        self.writer.sync(now).map(|_| ())
     }
 
     /// Seals it.

@@ -71,6 +71,8 @@ pub struct Status {
     pub boot_proofs: Vec<BootProof>,
     /// How telling Kubernetes goes; none when it is off.
     pub kubernetes: Option<KubernetesStatus>,
+    /// What was done without a person, newest last.
+    pub acts: Vec<ActStatus>,
     /// Incidents that are kept.
     pub incidents: usize,
     /// Their bytes.
@@ -95,6 +97,26 @@ pub struct KubernetesStatus {
     pub dropped: u64,
     /// What keeps it from telling, while something does.
     pub trouble: Option<String>,
+}
+
+/// What sexton did, or would have done, without a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ActStatus {
+    /// When, in nanoseconds since 1970.
+    pub wall_ns: u64,
+    /// The code of the finding.
+    pub code: String,
+    /// What it is about.
+    pub origin: String,
+    /// `done`, `planned` (a dry run), `refused`, `unconfirmed` or `failed`.
+    pub outcome: String,
+    /// The acts of the configuration: `mask`.
+    pub acts: Vec<String>,
+    /// What was done, or why not.
+    pub text: String,
+    /// The file that takes it back.
+    pub undo_file: Option<PathBuf>,
 }
 
 /// How a sensor is.

@@ -6,7 +6,9 @@
 //! - `journal`: how to take it back, written before anything is done;
 //! - `fix`: all of that in order, looking before and after each step;
 //! - `outcome`: what the last fix came to, kept for `sexton reboot-needed`;
-//! - `image`: turns units off in a root that has not booted.
+//! - `image`: turns units off in a root that has not booted;
+//! - `orders`, `ledger`, `request`: what the agent's helper may do by itself, how often, and how
+//!   it is asked.
 
 mod command;
 mod consent;
@@ -14,9 +16,12 @@ mod error;
 mod fix;
 pub mod image;
 pub mod journal;
+pub mod ledger;
 pub mod lock;
+pub mod orders;
 pub mod outcome;
 mod purge;
+pub mod request;
 mod sentinel;
 mod source;
 mod strain;

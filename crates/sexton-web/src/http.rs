@@ -14,11 +14,13 @@ mod request;
 mod response;
 #[cfg(test)]
 mod testing;
+mod tls;
 
 pub(crate) use body::Body;
 pub(crate) use listener::{Listener, StopHandle};
 pub(crate) use request::{Query, Request};
 pub(crate) use response::{Payload, Problem, Response};
+pub use tls::{Tls, TlsError};
 
 use std::time::Duration;
 

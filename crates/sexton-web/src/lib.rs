@@ -11,6 +11,7 @@ mod app;
 mod assets;
 mod cache;
 mod clock;
+mod confine;
 mod guard;
 mod heat;
 mod http;
@@ -28,7 +29,9 @@ use std::time::Duration;
 use sexton_report::diagnosis::Judged;
 
 use app::App;
+pub use confine::{ConfineError, confine};
 use http::{Listener, StopHandle};
+pub use http::{Tls, TlsError};
 
 /// Judges a bundle. The error is a sentence.
 pub type Judge = Box<dyn Fn(&Path) -> Result<Judged, String> + Send + Sync>;
@@ -155,6 +158,11 @@ impl Server {
             listener,
             token,
         })
+    }
+
+    /// Speaks TLS, and nothing else.
+    pub fn set_tls(&mut self, tls: Tls) {
+        self.listener.set_tls(tls);
     }
 
     /// Where it listens.

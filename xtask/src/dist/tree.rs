@@ -17,6 +17,14 @@ const FILES: &[(&str, &str)] = &[
         "usr/lib/systemd/system/sexton-agent.service",
     ),
     (
+        "deploy/systemd/sexton-remedy.socket",
+        "usr/lib/systemd/system/sexton-remedy.socket",
+    ),
+    (
+        "deploy/systemd/sexton-remedy@.service",
+        "usr/lib/systemd/system/sexton-remedy@.service",
+    ),
+    (
         "deploy/systemd/sexton.sysusers",
         "usr/lib/sysusers.d/sexton.conf",
     ),

@@ -23,6 +23,7 @@ mod pressure;
 mod processes;
 mod profiles;
 mod prometheus;
+mod remedy;
 mod roots;
 mod runq;
 mod scenarios;

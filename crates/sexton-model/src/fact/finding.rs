@@ -50,6 +50,20 @@ payload! {
         pub evidence: Vec<EvidenceNote>,
     }
 
+    /// What sexton did by itself about a finding. The subject is what the finding is about.
+    pub struct RemedyAct {
+        /// the code of the rule
+        pub code: String,
+        /// what came of it: done, planned, refused, unconfirmed or failed
+        pub outcome: String,
+        /// the acts of the configuration
+        pub acts: Vec<String>,
+        /// what was done, or why not
+        pub text: String,
+        /// the file that takes it back
+        pub undo_file: Option<String>,
+    }
+
     /// One piece of evidence.
     pub struct EvidenceNote {
         /// for, against or missing
@@ -64,4 +78,6 @@ payload! {
 facts! {
     /// a finding opened, worsened, was resolved or came back
     event FINDING_TURN = "finding_turn" of FindingTurn;
+    /// sexton acted on a finding by itself, as its configuration allows, or would have
+    event REMEDY_ACT = "remedy_act" of RemedyAct;
 }

@@ -39,6 +39,9 @@ impl Fix<'_> {
     }
 
     fn parents(&self) -> Option<Parents> {
+        if self.aim.is_off() {
+            return None;
+        }
         Parents::find(self.host, &self.aim, self.allowance)
     }
 
@@ -51,6 +54,9 @@ impl Fix<'_> {
         tell: &mut dyn FnMut(&str),
         report: &mut FixReport,
     ) -> Result<(), Gap> {
+        if self.aim.is_off() {
+            return Ok(());
+        }
         let Some(before) = report.before else {
             report
                 .steps

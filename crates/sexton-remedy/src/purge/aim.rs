@@ -7,6 +7,8 @@ use sexton_model::origin::pattern_component;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Aim {
     patterns: Vec<Vec<Vec<u8>>>,
+    /// Nothing is to be freed, not even what cannot be told apart.
+    is_off: bool,
 }
 
 impl Aim {
@@ -15,7 +17,21 @@ impl Aim {
         let components = |pattern: &[u8]| pattern.split(is_slash).map(<[u8]>::to_vec).collect();
         Self {
             patterns: patterns.into_iter().map(components).collect(),
+            is_off: false,
         }
+    }
+
+    /// Nothing: the source is stopped, and what it left stays.
+    pub fn off() -> Self {
+        Self {
+            patterns: Vec::new(),
+            is_off: true,
+        }
+    }
+
+    /// Whether nothing is to be freed.
+    pub fn is_off(&self) -> bool {
+        self.is_off
     }
 
     /// Whether it is about nothing.
@@ -107,5 +123,7 @@ mod tests {
     fn no_pattern_covers_nothing() {
         assert!(Aim::default().is_empty());
         assert!(!Aim::default().covers(b"/a"));
+        assert!(!Aim::default().is_off() && Aim::off().is_off());
+        assert!(!Aim::off().covers(b"/a"));
     }
 }

@@ -45,6 +45,8 @@ pub enum Risk {
 pub enum How {
     /// Stopped, disabled and masked, with all that triggers it.
     Mask,
+    /// Stopped with all that triggers it; the next boot starts it again.
+    Stop,
     /// Left running, but it may start only so often.
     Bound,
 }
@@ -115,8 +117,16 @@ impl Unit {
         match how {
             How::Mask => PlannedStep {
                 title: format!("stop {} and keep it from starting", self.name),
-                changes: self.commands().map(|args| typed(&args)).collect(),
+                changes: self.commands(how).map(|args| typed(&args)).collect(),
                 undo: Some("starts, enables and unmasks what was".into()),
+                predicted: None,
+                withheld: None,
+                except: None,
+            },
+            How::Stop => PlannedStep {
+                title: format!("stop {} until the next boot", self.name),
+                changes: self.commands(how).map(|args| typed(&args)).collect(),
+                undo: Some("starts what ran".into()),
                 predicted: None,
                 withheld: None,
                 except: None,
@@ -135,20 +145,26 @@ impl Unit {
         }
     }
 
-    /// The calls of `systemctl` that stop it for good.
-    fn commands(&self) -> impl Iterator<Item = Vec<String>> {
+    /// The calls of `systemctl` that stop it, for good if it is to be masked.
+    fn commands(&self, how: How) -> impl Iterator<Item = Vec<String>> {
         self.all()
-            .flat_map(|unit| {
+            .flat_map(move |unit| {
                 let to = |verb: &str| vec![verb.to_owned(), "--".into(), unit.name.clone()];
-                let is_enabled = unit.enabled.starts_with("enabled");
-                let mask = !unit.cannot_be_masked() && !unit.is_masked();
                 [
                     Some(to("stop")),
-                    is_enabled.then(|| to("disable")),
-                    mask.then(|| to("mask")),
+                    unit.disables(how).then(|| to("disable")),
+                    unit.masks(how).then(|| to("mask")),
                 ]
             })
             .flatten()
+    }
+
+    fn disables(&self, how: How) -> bool {
+        how == How::Mask && self.enabled.starts_with("enabled")
+    }
+
+    fn masks(&self, how: How) -> bool {
+        how == How::Mask && !self.cannot_be_masked() && !self.is_masked()
     }
 
     fn is_masked(&self) -> bool {
@@ -163,11 +179,11 @@ impl Unit {
         journal: &mut Journal,
     ) -> Result<(), RemedyError> {
         match how {
-            How::Mask => {
+            How::Mask | How::Stop => {
                 for unit in self.all() {
-                    journal.note(&unit.change())?;
+                    journal.note(&unit.change(how))?;
                 }
-                for args in self.commands() {
+                for args in self.commands(how) {
                     systemctl(&args)?;
                 }
                 Ok(())
@@ -184,13 +200,13 @@ impl Unit {
         }
     }
 
-    fn change(&self) -> Change {
+    fn change(&self, how: How) -> Change {
         Change::Unit {
             unit: self.name.clone(),
             enabled: self.enabled.clone(),
             was_active: self.is_active,
-            masked: !self.cannot_be_masked() && !self.is_masked(),
-            disabled: self.enabled.starts_with("enabled"),
+            masked: self.masks(how),
+            disabled: self.disables(how),
         }
     }
 }
@@ -372,6 +388,20 @@ mod tests {
                 "systemctl mask a.service",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_only_stopped_starts_with_the_next_boot() {
+        let service = unit("a.service", "enabled", "/lib/systemd/system/a.service");
+        let plan = service.plan(How::Stop);
+        assert_eq!(plan.changes, ["systemctl stop a.service"]);
+        let Change::Unit {
+            masked, disabled, ..
+        } = service.change(How::Stop)
+        else {
+            panic!("a unit is a unit");
+        };
+        assert!(!masked && !disabled);
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
 
 use super::response::{Problem, Response};
-use super::{Handler, MAX_CONNECTIONS, WORKERS, connection};
+use super::tls::Tls;
+use super::{HEAD_TIME, Handler, MAX_CONNECTIONS, WORKERS, connection};
 
 /// How nice the threads are that answer: the recorder's go first.
 const NICE: i32 = 10;
@@ -23,6 +25,7 @@ pub(crate) struct Listener {
     runtime: Runtime,
     listener: TcpListener,
     stop: StopHandle,
+    tls: Option<Tls>,
 }
 
 /// Ends a listener from elsewhere.
@@ -51,12 +54,18 @@ impl Listener {
             runtime,
             listener,
             stop: StopHandle::default(),
+            tls: None,
         })
     }
 
     /// Where it listens, with the port that it got.
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Speaks TLS from now on, and nothing else.
+    pub(crate) fn set_tls(&mut self, tls: Tls) {
+        self.tls = Some(tls);
     }
 
     /// What ends it.
@@ -67,7 +76,8 @@ impl Listener {
     /// Takes connections until it is stopped.
     pub(crate) fn run(self, handler: Arc<impl Handler>) {
         lower_priority();
-        self.runtime.spawn(take_all(self.listener, handler));
+        self.runtime
+            .spawn(take_all(self.listener, self.tls, handler));
         self.runtime.block_on(self.stop.0.notified());
         // What is being worked out is not waited for.
         self.runtime.shutdown_background();
@@ -79,7 +89,7 @@ fn lower_priority() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }
 
-async fn take_all(listener: TcpListener, handler: Arc<impl Handler>) {
+async fn take_all(listener: TcpListener, tls: Option<Tls>, handler: Arc<impl Handler>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -88,15 +98,30 @@ async fn take_all(listener: TcpListener, handler: Arc<impl Handler>) {
             continue;
         };
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            turn_away(stream);
+            // A client that wants TLS would not understand it, and is just closed.
+            if tls.is_none() {
+                turn_away(stream);
+            }
             continue;
         };
         let handler = Arc::clone(&handler);
+        let tls = tls.clone();
         tokio::spawn(async move {
             let _place = place;
             let _ = stream.set_nodelay(true);
-            connection::serve(stream, handler).await;
+            match tls {
+                Some(tls) => serve_tls(stream, &tls, handler).await,
+                None => connection::serve(stream, handler).await,
+            }
         });
+    }
+}
+
+/// A client that does not agree on TLS in the time of a head is closed.
+async fn serve_tls(stream: TcpStream, tls: &Tls, handler: Arc<impl Handler>) {
+    let agreed = timeout(HEAD_TIME, tls.acceptor().accept(stream)).await;
+    if let Ok(Ok(stream)) = agreed {
+        connection::serve(stream, handler).await;
     }
 }
 

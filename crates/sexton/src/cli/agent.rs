@@ -29,6 +29,18 @@ pub enum AgentCommand {
         /// The configuration
         file: PathBuf,
     },
+    /// Act on one finding, as the configuration allows; started by sexton-remedy.socket
+    ///
+    /// Standard input is the socket of the one who asks. The configuration must belong to root.
+    #[command(hide = true)]
+    Act {
+        /// The configuration, in TOML [default: /etc/sexton/agent.toml]
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// The user besides root who may ask
+        #[arg(long, value_name = "NAME", default_value = "sexton")]
+        user: String,
+    },
 }
 
 /// Which agent is meant.

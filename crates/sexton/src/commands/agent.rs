@@ -1,9 +1,11 @@
 //! `sexton agent`: the daemon. Wires configuration, signals, systemd, socket and page to the
 //! agent itself, which is in `sexton-agent`.
 
+mod act;
 pub mod config;
 pub mod kubernetes;
 mod page;
+mod remedy;
 mod scrape;
 
 use std::path::Path;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sexton_agent::{
-    Agent, Budget, Level, Log, Member, Notify, Settings, Shared, Tap, serve_status,
+    Agent, Budget, Level, Log, Member, Notify, OnVerdict, Settings, Shared, Tap, serve_status,
 };
 use sexton_host::{Host, machine};
 use sexton_sensors::{SENSORS, stacks};
@@ -26,6 +28,7 @@ use crate::exit::Exit;
 use crate::policy;
 use config::Config;
 use kubernetes::Kubernetes;
+use remedy::Remedy;
 
 /// How long one step of the agent takes: what comes meanwhile is kept together.
 const BEAT: Duration = Duration::from_millis(500);
@@ -41,6 +44,7 @@ pub fn run(args: &AgentArgs) -> Result<Exit> {
             eprintln!("{} is right", file.display());
             Ok(Exit::NothingFound)
         }
+        Some(AgentCommand::Act { config, user }) => act::run(config.as_deref(), user),
         None => run_agent(args.config.as_deref()),
     }
 }
@@ -70,9 +74,12 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         .chain(kubernetes.as_ref().map(Kubernetes::tap))
         .collect();
     set_taps(&mut agent, taps);
-    if let Some(kubernetes) = &kubernetes {
-        agent.set_on_verdict(kubernetes.on_verdict());
-    }
+    let remedy = Remedy::new(&config.remedy);
+    let told = [
+        kubernetes.as_ref().map(Kubernetes::on_verdict),
+        Some(remedy.on_verdict()),
+    ];
+    set_on_verdicts(&mut agent, told.into_iter().flatten().collect());
     let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
     let mut log = log();
     let notify = Notify::from_environment();
@@ -86,10 +93,12 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         agent.step(BEAT);
         heart.beat(&shared);
         kubernetes.iter().for_each(|it| it.tell_status(&shared));
+        remedy.tell(&mut agent);
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
-            reload_config(&mut agent, file, &config, &mut log);
+            reload_config(&mut agent, &remedy, file, &config, &mut log);
+            renew_certificate(&page, &mut log);
             heart.notify.say("READY=1");
         }
     }
@@ -123,14 +132,42 @@ fn set_taps(agent: &mut Agent, mut taps: Vec<Tap>) {
     }
 }
 
+/// Tells each verdict to all of them.
+fn set_on_verdicts(agent: &mut Agent, mut told: Vec<OnVerdict>) {
+    agent.set_on_verdict(Box::new(move |judged| {
+        told.iter_mut().for_each(|tell| tell(judged));
+    }));
+}
+
+fn renew_certificate(page: &page::Page, log: &mut Log) {
+    if let Err(error) = page.reload() {
+        let text = format!("certificate not renewed, the old one holds: {error:#}");
+        log(Level::Error, &text);
+    }
+}
+
 /// A file that is wrong changes nothing.
-fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut Log) {
+fn reload_config(
+    agent: &mut Agent,
+    remedy: &Remedy,
+    file: Option<&Path>,
+    old: &Config,
+    log: &mut Log,
+) {
     let read = Config::read(file).and_then(|config| Ok((settings(&config)?, config)));
     match read {
         Ok((settings, config)) => {
             let mut waiting = agent.reload(settings);
-            let is_elsewhere = (&config.http, &config.socket, &config.token_file)
-                != (&old.http, &old.socket, &old.token_file);
+            remedy.reload(&config.remedy);
+            let listen = |it: &Config| {
+                (
+                    it.http,
+                    it.socket.clone(),
+                    it.token_file.clone(),
+                    it.tls.clone(),
+                )
+            };
+            let is_elsewhere = listen(&config) != listen(old);
             if config.kubernetes != old.kubernetes {
                 waiting.push("kubernetes".into());
             }

@@ -207,8 +207,9 @@ fn blind(gap: &Gap) -> Exit {
     Exit::Blind
 }
 
-struct LiveEyes<'a> {
-    host: &'a Host,
+/// Counts dying cgroups of this node.
+pub struct LiveEyes<'a> {
+    pub host: &'a Host,
 }
 
 impl Eyes for LiveEyes<'_> {

@@ -96,7 +96,31 @@ fn text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
         )?;
     }
     sensors(out, status)?;
-    findings(out, status, now_ns)
+    findings(out, status, now_ns)?;
+    acts(out, status, now_ns)
+}
+
+/// What was done without a person.
+fn acts(out: &mut dyn Write, status: &Status, now_ns: u64) -> io::Result<()> {
+    if status.acts.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nRemedies without a person")?;
+    for act in &status.acts {
+        writeln!(
+            out,
+            "  {:<8} {:<11} {} ago: {}: {}",
+            act.code,
+            act.outcome,
+            ago(now_ns, act.wall_ns),
+            act.origin,
+            act.text
+        )?;
+        if let Some(file) = &act.undo_file {
+            writeln!(out, "           undo: sexton fix --undo {}", file.display())?;
+        }
+    }
+    Ok(())
 }
 
 fn judge(out: &mut dyn Write, status: &Status, now_ns: u64) -> io::Result<()> {

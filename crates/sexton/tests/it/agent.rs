@@ -48,7 +48,11 @@ impl Place {
         self.tree.path().join("agent.sock")
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> &Path {
+        self.tree.path()
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
         self.tree.path().join("agent.toml")
     }
 
@@ -67,7 +71,7 @@ impl Place {
         running
     }
 
-    fn status(&self) -> Option<serde_json::Value> {
+    pub(crate) fn status(&self) -> Option<serde_json::Value> {
         let socket = self.socket();
         let output = sexton(&["status", "--json", "--agent", socket.to_str()?]);
         serde_json::from_slice(&output.stdout).ok()
@@ -103,8 +107,15 @@ impl Place {
 pub(crate) struct Running(Option<Child>);
 
 impl Running {
+    /// Sends it a signal that it lives on after.
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.0.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
     /// Ends it by a signal; gives what it logged.
-    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         let child = self.0.take().expect("it runs");
         let sent = Command::new("kill")
             .args([signal, &child.id().to_string()])
@@ -221,6 +232,40 @@ fn it_serves_health_and_metrics() {
     );
     assert!(metrics.contains("sexton_findings_open 0"), "{metrics}");
     assert!(get("/api/v1/sources").contains("\"main\""));
+}
+
+#[test]
+fn threads_that_answer_clients_are_confined_and_no_others() {
+    let place = Place::new("");
+    let running = place.start();
+    // The ring is read and shown all the same.
+    assert!(place.get("/api/v1/sources", "").contains("\"main\""));
+    let pid = running.0.as_ref().expect("it runs").id();
+    let mut n_confined = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task")).expect("its threads") {
+        let task = task.expect("a thread").path();
+        // A thread may end meanwhile.
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        let Ok(status) = fs::read_to_string(task.join("status")) else {
+            continue;
+        };
+        let is_confined = status.contains("Seccomp:\t2") && status.contains("NoNewPrivs:\t1");
+        let has_none = status.contains("CapEff:\t0000000000000000");
+        match name.trim() {
+            "listens" | "answers" | "reads" => {
+                assert!(is_confined && has_none, "{name}: {status}");
+                n_confined += 1;
+            }
+            // The loop of the agent and its sensors.
+            "sexton" | "status" | "cores" | "host" | "pressure" => {
+                assert!(!is_confined, "{name}: {status}");
+            }
+            _ => {}
+        }
+    }
+    assert!(n_confined >= 1);
+    let (_, log) = running.end("-TERM");
+    assert!(!log.contains("cannot confine"), "{log}");
 }
 
 #[test]

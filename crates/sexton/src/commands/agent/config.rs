@@ -2,7 +2,9 @@
 //! the start, with its line and its key.
 
 pub mod kubernetes;
+mod listen;
 mod reader;
+pub mod remedy;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -17,16 +19,18 @@ use sexton_store::Limits;
 use crate::cli::agent::SOCKET;
 use crate::quantity;
 use kubernetes::KubernetesConfig;
+pub use listen::TlsFiles;
 use reader::{Entry, Reader, Wrong};
+use remedy::RemedyConfig;
 
 /// The file that is read if none is named and it is there.
-const USUAL: &str = "/etc/sexton/agent.toml";
+pub const USUAL: &str = "/etc/sexton/agent.toml";
 
 /// A configuration is a page; more is a mistake in the name of the file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables that are kept for what is not built yet.
-const NOT_YET: [&str; 3] = ["export", "fleet", "remedy"];
+const NOT_YET: [&str; 2] = ["export", "fleet"];
 
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
@@ -42,6 +46,7 @@ pub struct Config {
     pub socket: Option<PathBuf>,
     pub http: Option<SocketAddr>,
     pub token_file: Option<PathBuf>,
+    pub tls: Option<TlsFiles>,
     pub off: Vec<String>,
     pub hz: u32,
     pub every: Vec<(String, Duration)>,
@@ -50,6 +55,7 @@ pub struct Config {
     pub memory: u64,
     pub policy: Option<PathBuf>,
     pub kubernetes: KubernetesConfig,
+    pub remedy: RemedyConfig,
 }
 
 impl Default for Config {
@@ -63,6 +69,7 @@ impl Default for Config {
             socket: Some(SOCKET.into()),
             http: Some(SocketAddr::from(([127, 0, 0, 1], 8642))),
             token_file: None,
+            tls: None,
             off: Vec::new(),
             hz: stacks::DEFAULT_RATE_HZ,
             every: Vec::new(),
@@ -71,6 +78,7 @@ impl Default for Config {
             memory: 96 << 20,
             policy: None,
             kubernetes: KubernetesConfig::default(),
+            remedy: RemedyConfig::default(),
         }
     }
 }
@@ -104,13 +112,14 @@ impl Config {
         for entry in &reader.entries()? {
             match entry.name() {
                 "ring" => reader.each(entry, |key| config.ring_key(&reader, key))?,
-                "listen" => reader.each(entry, |key| config.listen_key(&reader, key))?,
+                "listen" => config.listen(&reader, entry)?,
                 "sensors" => reader.each(entry, |key| config.sensors_key(&reader, key))?,
                 "budget" => reader.each(entry, |key| config.budget_key(&reader, key))?,
                 "judge" => reader.each(entry, |key| config.judge_key(&reader, key))?,
                 "kubernetes" => {
                     reader.each(entry, |key| config.kubernetes.key(&reader, key))?;
                 }
+                "remedy" => reader.each(entry, |key| config.remedy.key(&reader, key))?,
                 name if NOT_YET.contains(&name) => {
                     let text = format!("[{name}] is not supported yet; remove it");
                     return Err(reader.wrong(entry, text));
@@ -118,7 +127,7 @@ impl Config {
                 name => {
                     let text = format!(
                         "there is no table [{name}]; there are ring, listen, sensors, budget, judge, \
-                         kubernetes"
+                         kubernetes, remedy"
                     );
                     return Err(reader.wrong(entry, text));
                 }
@@ -144,35 +153,6 @@ impl Config {
                     "path, max_size, max_age, incidents_max, incidents_size",
                 ));
             }
-        }
-        Ok(())
-    }
-
-    fn listen_key(&mut self, reader: &Reader<'_>, key: &Entry<'_>) -> Result<(), Wrong> {
-        match key.name() {
-            "socket" => {
-                let path = reader.path(key)?;
-                self.socket = (!path.as_os_str().is_empty()).then_some(path);
-            }
-            "http" => {
-                let text = reader.text(key)?;
-                self.http = match text.as_str() {
-                    "" => None,
-                    address => Some(address.parse().map_err(|_| {
-                        reader.wrong(key, format!(
-                            "http = {address:?} is no address; write 127.0.0.1:8642, or \"\" for none"
-                        ))
-                    })?),
-                };
-            }
-            "token_file" => self.token_file = Some(reader.path(key)?),
-            name @ ("tls_cert" | "tls_key") => {
-                let text = format!(
-                    "{name}: TLS is not supported yet; remove it, and put a TLS proxy in front"
-                );
-                return Err(reader.wrong(key, text));
-            }
-            _ => return Err(reader.unknown(key, "socket, http, token_file")),
         }
         Ok(())
     }
@@ -228,12 +208,7 @@ impl Config {
 
     /// What no key tells by itself.
     fn check(&self, reader: &Reader<'_>) -> Result<(), Wrong> {
-        let is_open = self.http.is_some_and(|http| !http.ip().is_loopback());
-        if is_open && self.token_file.is_none() {
-            let text = "http is not on loopback: name a file with an access token by token_file";
-            return Err(reader.wrong_at("http", text));
-        }
-        Ok(())
+        self.remedy.check(reader)
     }
 }
 

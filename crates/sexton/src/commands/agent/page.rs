@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use sexton_agent::{Shared, Status};
 use sexton_host::clock;
-use sexton_web::{Options, Plain, Rester, Server, Stopper};
+use sexton_web::{Options, Plain, Rester, Server, Stopper, Tls};
 
 use super::config::Config;
 use super::scrape::Scrape;
@@ -26,7 +26,13 @@ const MAX_UPLOAD: u64 = 64 << 20;
 const FRESH_NS: u64 = 90_000_000_000;
 
 /// The server, if there is one.
-pub struct Page(Option<(Stopper, Rester)>);
+pub struct Page(Option<Serving>);
+
+struct Serving {
+    stopper: Stopper,
+    rester: Rester,
+    tls: Option<Tls>,
+}
 
 impl Page {
     /// Listens where the configuration says, and answers on threads of its own.
@@ -50,30 +56,64 @@ impl Page {
                 more(path, accept, &status, &scrape)
             })),
         };
-        let server = Server::start(options, bundle, "this node")?;
-        let address = server.address().to_string();
+        let tls = config.tls.as_ref();
+        let tls = tls
+            .map(|files| Tls::read(&files.cert, &files.key))
+            .transpose()?;
+        let mut server = Server::start(options, bundle, "this node")?;
+        let scheme = if tls.is_some() { "https://" } else { "" };
+        let address = format!("{scheme}{}", server.address());
         shared.change(|status| status.http = Some(address));
+        tls.iter().for_each(|tls| server.set_tls(tls.clone()));
         let (stopper, rester) = (server.stopper(), server.rester());
+        let ring = config.ring.clone();
         thread::Builder::new()
             .name("listens".into())
-            .spawn(move || server.run())
+            .spawn(move || {
+                confine(&ring);
+                server.run();
+            })
             .context("cannot start a thread that listens")?;
-        Ok(Self(Some((stopper, rester))))
+        Ok(Self(Some(Serving {
+            stopper,
+            rester,
+            tls,
+        })))
     }
 
     /// Closes the ring while it is not used.
     pub fn rest(&self) {
-        if let Some((_, rester)) = &self.0 {
-            rester.rest(IDLE);
+        if let Some(serving) = &self.0 {
+            serving.rester.rest(IDLE);
         }
+    }
+
+    /// Reads certificate and key again; what holds now holds on if that fails.
+    pub fn reload(&self) -> Result<()> {
+        if let Some(tls) = self.0.as_ref().and_then(|it| it.tls.as_ref()) {
+            tls.reload()?;
+        }
+        Ok(())
     }
 
     /// Takes no further connection.
     pub fn stop(&self) {
-        if let Some((stopper, _)) = &self.0 {
-            stopper.stop();
+        if let Some(serving) = &self.0 {
+            serving.stopper.stop();
         }
     }
+}
+
+/// Threads that answer clients read the ring, keep what is dropped on the page in a temporary
+/// folder, and do nothing else.
+fn confine(ring: &Path) {
+    let trouble = match sexton_web::confine(&[ring], &[&std::env::temp_dir()]) {
+        Ok(true) => return,
+        Ok(false) => "this kernel has no landlock".to_owned(),
+        Err(error) => format!("{:#}", anyhow::Error::new(error)),
+    };
+    let text = format!("threads that answer clients are not held to their files: {trouble}");
+    super::log()(super::Level::Warning, &text);
 }
 
 fn token(config: &Config) -> Result<Option<String>> {

@@ -145,7 +145,7 @@ fn add_diagnosis(
 /// on: only stopping does, and that waits until a person says so.
 fn source(unit: Unit, how: How, bound_can_help: bool) -> Option<Source> {
     match how {
-        How::Mask => Some(Source::Unit(unit, How::Mask)),
+        How::Mask | How::Stop => Some(Source::Unit(unit, how)),
         How::Bound if !bound_can_help => {
             let name = &unit.name;
             let why = format!(

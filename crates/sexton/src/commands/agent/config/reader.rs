@@ -61,6 +61,30 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Hands over the keys of each table of a list, such as `[[remedy.allow]]`.
+    pub fn each_table(
+        &self,
+        entry: &Entry<'t>,
+        mut take: impl FnMut(&[Entry<'t>], &Entry<'t>) -> Result<(), Wrong>,
+    ) -> Result<(), Wrong> {
+        let wrong = || self.wrong(entry, format!("{} should be a list of tables", entry.name));
+        let DeValue::Array(array) = &entry.value else {
+            return Err(wrong());
+        };
+        for item in array.iter() {
+            let DeValue::Table(table) = item.get_ref() else {
+                return Err(wrong());
+            };
+            let place = Entry {
+                name: entry.name.clone(),
+                at: item.span().start,
+                value: item.get_ref().clone(),
+            };
+            take(&entries(table), &place)?;
+        }
+        Ok(())
+    }
+
     pub fn text(&self, entry: &Entry<'_>) -> Result<String, Wrong> {
         match &entry.value {
             DeValue::String(text) => Ok(text.to_string()),

@@ -13,6 +13,13 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(Config::parse(""), Ok(Config::default()));
 }
 
+fn tls_files() -> TlsFiles {
+    TlsFiles {
+        cert: "/etc/sexton/tls.crt".into(),
+        key: "/etc/sexton/tls.key".into(),
+    }
+}
+
 #[test]
 fn every_key_is_taken() {
     let config = Config::parse(
@@ -27,6 +34,8 @@ incidents_size = "100MiB"
 socket = "/tmp/a.sock"
 http = "0.0.0.0:9"
 token_file = "/etc/sexton/token"
+tls_cert = "/etc/sexton/tls.crt"
+tls_key = "/etc/sexton/tls.key"
 [sensors]
 off = ["stacks"]
 hz = 49
@@ -54,6 +63,7 @@ runbooks = "https://wiki.example/sexton/"
         socket: Some("/tmp/a.sock".into()),
         http: Some(SocketAddr::from(([0, 0, 0, 0], 9))),
         token_file: Some("/etc/sexton/token".into()),
+        tls: Some(tls_files()),
         off: vec!["stacks".into()],
         hz: 49,
         every: vec![("cores".into(), Duration::from_secs(1))],
@@ -68,6 +78,7 @@ runbooks = "https://wiki.example/sexton/"
             severity: Severity::Serious,
             runbooks: "https://wiki.example/sexton/".into(),
         },
+        remedy: remedy::RemedyConfig::default(),
     };
     assert_eq!(config, Ok(expected));
 }
@@ -96,8 +107,8 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[sensors]\nhz = 0\n", 2, "hz"),
         ("[listen]\nhttp = \"here\"\n", 2, "here"),
         ("[listen]\nhttp = \"0.0.0.0:8642\"\n", 2, "token_file"),
-        ("[listen]\ntls_cert = \"/a\"\n", 2, "not supported yet"),
-        ("[remedy]\napply = true\n", 1, "not supported yet"),
+        ("[listen]\ntls_cert = \"/a\"\n", 2, "tls_key"),
+        ("[fleet]\nlake = \"/a\"\n", 1, "not supported yet"),
         ("[judge]\nsignatures = \"/a\"\n", 2, "not supported yet"),
         ("ring = 3\n", 1, "table"),
         ("[ring\n", 1, ""),

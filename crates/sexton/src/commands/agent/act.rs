@@ -1,0 +1,281 @@
+//! `sexton agent act`: the privileged helper of the agent. systemd starts it for one connection
+//! of its socket. It takes the name of a finding, looks for that finding itself, and does what
+//! the configuration allows for it.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::net::sockopt::socket_peercred;
+use sexton_host::{Host, clock};
+use sexton_model::census::Census;
+use sexton_model::fix::{FixReport, Plan, StepOutcome};
+use sexton_model::text::unescape;
+use sexton_remedy::journal::Journal;
+use sexton_remedy::ledger::{self, Ledger};
+use sexton_remedy::lock::{self, Lock};
+use sexton_remedy::orders::{Act, Allowed};
+use sexton_remedy::request::{self, Answer, Outcome, Request};
+use sexton_remedy::{Aim, Allowance, Consent, Eyes as _, Fix, Source, Unit};
+
+use super::config::{Config, USUAL};
+use crate::commands::diagnose::Watch;
+use crate::commands::fix::LiveEyes;
+use crate::exit::Exit;
+use crate::{policy, signals};
+
+/// Serves the one request of the socket that is standard input.
+pub fn run(config: Option<&Path>, user: &str) -> Result<Exit> {
+    let stream = io::stdin().as_fd().try_clone_to_owned();
+    let stream = UnixStream::from(stream.context("cannot use standard input")?);
+    check_peer(&stream, user)?;
+    let request = request::take(&stream).context("cannot read the request")?;
+    let answer = act(config.unwrap_or(Path::new(USUAL)), &request)
+        .unwrap_or_else(|error| Answer::without_act(Outcome::Failed, format!("{error:#}")));
+    eprintln!(
+        "{} {}:{}: {}",
+        answer.outcome.name(),
+        request.code.escape_debug(),
+        request.origin.escape_debug(),
+        answer.text
+    );
+    request::answer(&stream, &answer).context("cannot answer")?;
+    Ok(Exit::NothingFound)
+}
+
+/// Only root and the agent's user may ask. The mode of the socket says so too; this holds when
+/// that was changed.
+fn check_peer(stream: &UnixStream, user: &str) -> Result<()> {
+    let peer = socket_peercred(stream).context(
+        "standard input is no connected unix socket; sexton-remedy.socket starts this command",
+    )?;
+    let uid = peer.uid.as_raw();
+    let users = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    let is_allowed = uid == 0 || uid_of(&users, user) == Some(uid);
+    ensure!(is_allowed, "user {uid} asked; only root and {user} may ask");
+    Ok(())
+}
+
+fn uid_of(users: &str, name: &str) -> Option<u32> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    })
+}
+
+/// What it says is done as root, so that no other user may have written it.
+fn trusted(path: &Path) -> Result<()> {
+    let meta = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let own = rustix::process::geteuid().as_raw();
+    if meta.uid() != own && meta.uid() != 0 {
+        bail!(
+            "{} belongs to user {}; it must belong to root",
+            path.display(),
+            meta.uid()
+        );
+    }
+    ensure!(
+        meta.mode() & 0o022 == 0,
+        "{} can be written by others; chmod go-w",
+        path.display()
+    );
+    Ok(())
+}
+
+fn act(file: &Path, request: &Request) -> Result<Answer> {
+    trusted(file)?;
+    let config = Config::read(Some(file))?;
+    let orders = &config.remedy.orders;
+    let Some(allowed) = orders.of(&request.code, &request.origin) else {
+        let text = match orders.enabled {
+            true => format!("{} does not allow it", file.display()),
+            false => format!("[remedy] is off in {}", file.display()),
+        };
+        return Ok(Answer::without_act(Outcome::Refused, text));
+    };
+    let mut ledger = Ledger::open(Path::new(ledger::FOLDER))?;
+    if let Some(why) = ledger.refusal(orders, &allowed, clock::wall_ns()) {
+        return Ok(Answer::without_act(Outcome::Refused, why));
+    }
+    if let Some(policy) = &config.policy {
+        trusted(policy)?;
+    }
+    if let Some(why) = unconfirmed(&config, &allowed)? {
+        return Ok(Answer::without_act(Outcome::Unconfirmed, why));
+    }
+    let host = Host::live()?;
+    let mut eyes = LiveEyes { host: &host };
+    let census = eyes.census().ok();
+    let mut fix = Fix {
+        host: &host,
+        sources: sources(&allowed)?,
+        aim: aim(&allowed, census.as_ref()),
+        allowance: Allowance::default(),
+        advice: Vec::new(),
+        eyes: &mut eyes,
+    };
+    let plan = fix.plan().map_err(|gap| anyhow::anyhow!("{}", gap.text))?;
+    let acts: Vec<String> = allowed.acts().iter().map(|it| it.name().into()).collect();
+    if orders.dry_run || plan.is_empty() {
+        return Ok(Answer {
+            outcome: Outcome::Planned,
+            acts,
+            text: planned(&plan),
+            undo_file: None,
+        });
+    }
+    let _lock = Lock::take(Path::new(lock::PATH))?;
+    ledger.note(&allowed, clock::wall_ns())?;
+    let consent = Consent::given_by_orders(&allowed);
+    let mut journal = Journal::new(&Path::new(ledger::FOLDER).join("undo"));
+    let stop = signals::asked_to_stop()?;
+    let report = fix
+        .carry_out(&consent, &mut journal, &stop, &mut |_| ())
+        .map_err(|gap| anyhow::anyhow!("{}", gap.text))?;
+    let has_failed =
+        |step: &sexton_model::fix::StepReport| matches!(step.outcome, StepOutcome::Failed(_));
+    Ok(Answer {
+        outcome: match report.steps.iter().any(has_failed) {
+            true => Outcome::Failed,
+            false => Outcome::Done,
+        },
+        acts,
+        text: done(&report),
+        undo_file: report.undo_file.map(Into::into),
+    })
+}
+
+/// Watches the node, and says why the finding does not hold.
+fn unconfirmed(config: &Config, allowed: &Allowed) -> Result<Option<String>> {
+    let watch = Watch {
+        time: config.remedy.watch,
+        is_quiet: true,
+        ..Watch::default()
+    };
+    let policy = policy::read(config.policy.as_deref())?.rules;
+    let judged = watch.judge(&policy)?;
+    let diagnosis = &judged.diagnosis;
+    let holds = diagnosis.findings.iter().any(|finding| {
+        finding.code == allowed.code() && &*finding.subject.name == allowed.origin()
+    });
+    if holds {
+        return Ok(None);
+    }
+    let seconds = config.remedy.watch.as_secs();
+    let mut blind = diagnosis.not_judged.iter();
+    Ok(Some(match blind.find(|it| it.code == allowed.code()) {
+        Some(it) => format!("the helper cannot assess {}: {}", it.code, it.because),
+        None => format!(
+            "the helper watched for {seconds} s and did not find it; a slow loop needs a longer \
+             [remedy] watch"
+        ),
+    }))
+}
+
+/// What is to be stopped.
+fn sources(allowed: &Allowed) -> Result<Vec<Source>> {
+    let Some(how) = allowed.acts().iter().find_map(|act| act.how()) else {
+        return Ok(Vec::new());
+    };
+    let name = allowed.origin();
+    let unit = Unit::look(name)?.with_context(|| format!("there is no unit {name}"))?;
+    Ok(vec![Source::Unit(unit, how)])
+}
+
+/// What is to be freed: a pattern of cgroups, or all whose path names the unit.
+fn aim(allowed: &Allowed, census: Option<&Census>) -> Aim {
+    if !allowed.acts().contains(&Act::Purge) {
+        return Aim::off();
+    }
+    if allowed.origin().starts_with('/') {
+        return Aim::at([unescape(allowed.origin()).as_slice()]);
+    }
+    let origins = census.map_or(&[][..], |census| &census.origins).iter();
+    let of_unit = origins.filter(|it| it.unit.as_deref() == Some(allowed.origin()));
+    let patterns: Vec<&[u8]> = of_unit.map(|it| it.pattern.as_slice()).collect();
+    match patterns.is_empty() {
+        true => Aim::off(),
+        false => Aim::at(patterns),
+    }
+}
+
+fn planned(plan: &Plan) -> String {
+    let steps = plan.steps.iter().filter(|step| step.withheld.is_none());
+    let steps: Vec<&str> = steps.map(|step| step.title.as_str()).collect();
+    match steps.is_empty() {
+        true => "nothing is left to do".into(),
+        false => format!("dry run, nothing was changed: would {}", steps.join(", ")),
+    }
+}
+
+fn done(report: &FixReport) -> String {
+    let steps = report.steps.iter().map(|step| {
+        let why = step
+            .outcome
+            .why()
+            .map_or(String::new(), |why| format!(" ({why})"));
+        format!("{}: {}{why}", step.title, step.outcome.name())
+    });
+    let mut text = steps.collect::<Vec<_>>().join("; ");
+    if let (Some(before), Some(after)) = (report.before, report.after)
+        && before > 0
+    {
+        text.push_str(&format!("; dying memory cgroups {before} -> {after}"));
+    }
+    if let Some(leak) = &report.still_leaking {
+        text.push_str(&format!("; {leak}"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agents_user_is_found_among_the_others() {
+        let users = "root:x:0:0::/root:/bin/sh\nsextons:x:7:7::/:\nsexton:x:994:994::/:\nbad\n";
+        assert_eq!(uid_of(users, "sexton"), Some(994));
+        assert_eq!(uid_of(users, "sext"), None);
+        assert_eq!(uid_of(users, "bad"), None);
+    }
+
+    #[test]
+    fn a_configuration_that_others_may_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("agent.toml");
+        fs::write(&file, "[remedy]\n").expect("a file");
+        let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode));
+        mode(0o644).expect("chmod");
+        trusted(&file).expect("it is ours");
+        mode(0o664).expect("chmod");
+        let error = trusted(&file).expect_err("refused").to_string();
+        assert!(error.contains("chmod go-w"), "{error}");
+        assert!(trusted(&folder.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_refused_without_a_look_at_the_node() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("agent.toml");
+        let request = Request {
+            code: "UNIT001".into(),
+            origin: "other.service".into(),
+        };
+        for (enabled, expected) in [(false, "is off"), (true, "does not allow it")] {
+            let text = format!(
+                "[remedy]\nenabled = {enabled}\n[[remedy.allow]]\ncode = \"UNIT001\"\n\
+                 origin = \"a.service\"\nact = \"stop\"\n"
+            );
+            fs::write(&file, text).expect("a file");
+            let answer = act(&file, &request).expect("an answer");
+            assert_eq!(answer.outcome, Outcome::Refused);
+            assert!(answer.text.contains(expected), "{}", answer.text);
+        }
+    }
+}
