@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::*;
 
 /// A recording of a node in trouble.
-const BUNDLE: &str = concat!(
+pub(crate) const BUNDLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../fixtures/5.10-debian12/lab-other-reader-v1"
 );

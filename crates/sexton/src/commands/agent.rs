@@ -2,6 +2,7 @@
 //! agent itself, which is in `sexton-agent`.
 
 pub mod config;
+mod fleet;
 pub mod kubernetes;
 mod page;
 mod scrape;
@@ -13,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sexton_agent::{
-    Agent, Budget, Level, Log, Member, Notify, Settings, Shared, Tap, serve_status,
+    Agent, Budget, Fleet, Level, Log, Member, Notify, OnVerdict, Settings, Shared, Tap,
+    serve_status,
 };
 use sexton_host::{Host, machine};
 use sexton_sensors::{SENSORS, stacks};
@@ -65,14 +67,9 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     }
     let scrape = scrape::Scrape::new();
     let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
-    let taps = config.http.map(|_| scrape.tap()).into_iter();
-    let taps: Vec<Tap> = taps
-        .chain(kubernetes.as_ref().map(Kubernetes::tap))
-        .collect();
-    set_taps(&mut agent, taps);
-    if let Some(kubernetes) = &kubernetes {
-        agent.set_on_verdict(kubernetes.on_verdict());
-    }
+    let fleet = fleet::start(&config, &host, agent.bundle(), log())?;
+    let shown = config.http.map(|_| scrape.tap());
+    hand_on(&mut agent, shown, kubernetes.as_ref(), fleet.as_ref());
     let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
     let mut log = log();
     let notify = Notify::from_environment();
@@ -86,6 +83,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         agent.step(BEAT);
         heart.beat(&shared);
         kubernetes.iter().for_each(|it| it.tell_status(&shared));
+        fleet.iter().for_each(|it| it.tell_status(&shared));
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
@@ -96,6 +94,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     heart.notify.say("STOPPING=1");
     log(Level::Info, "agent stops: sealing what is open");
     page.stop();
+    fleet.iter().for_each(Fleet::stop);
     agent.finish()?;
     if let Some(socket) = &config.socket {
         let _ = std::fs::remove_file(socket);
@@ -114,11 +113,25 @@ fn take_types(host: &Host, config: &Config) {
     }
 }
 
-/// Shows each record to all of them.
-fn set_taps(agent: &mut Agent, mut taps: Vec<Tap>) {
+/// Shows each record, and each verdict, to all who ask for it.
+fn hand_on(
+    agent: &mut Agent,
+    shown: Option<Tap>,
+    kubernetes: Option<&Kubernetes>,
+    fleet: Option<&Fleet>,
+) {
+    let taps = shown.into_iter().chain(kubernetes.map(Kubernetes::tap));
+    let mut taps: Vec<Tap> = taps.chain(fleet.map(Fleet::tap)).collect();
     if !taps.is_empty() {
         agent.set_tap(Box::new(move |records| {
             taps.iter_mut().for_each(|tap| tap(records));
+        }));
+    }
+    let told = kubernetes.map(Kubernetes::on_verdict).into_iter();
+    let mut told: Vec<OnVerdict> = told.chain(fleet.map(Fleet::on_verdict)).collect();
+    if !told.is_empty() {
+        agent.set_on_verdict(Box::new(move |judged| {
+            told.iter_mut().for_each(|tell| tell(judged));
         }));
     }
 }
@@ -133,6 +146,9 @@ fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut
                 != (&old.http, &old.socket, &old.token_file);
             if config.kubernetes != old.kubernetes {
                 waiting.push("kubernetes".into());
+            }
+            if config.fleet != old.fleet {
+                waiting.push("fleet".into());
             }
             if is_elsewhere {
                 waiting.push("listen".into());
