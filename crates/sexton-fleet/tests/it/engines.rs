@@ -11,7 +11,7 @@ use crate::support::*;
 const QUERIES: &[&str] = &[
     "SELECT count(*) AS n, count(DISTINCT node) AS nodes, max(memcg_dying) AS dying FROM reports",
     "SELECT zone, count(DISTINCT reports.node) AS nodes FROM units JOIN reports USING (node, boot, at) \
-     WHERE unit = 'ecs.service' AND state = 'active' GROUP BY zone ORDER BY zone",
+     WHERE unit = 'ecs.service' AND units.state = 'active' GROUP BY zone ORDER BY zone",
     "SELECT code, severity, count(*) AS n, avg(severity_rank) AS mean FROM findings GROUP BY code, severity ORDER BY code, severity",
     "SELECT node, n_reports, severity_rank FROM nodes ORDER BY node",
     "SELECT kind, count(*) AS n, count(DISTINCT item) AS items FROM software GROUP BY kind ORDER BY kind",
