@@ -2,6 +2,7 @@
 //!
 //! What is already there is not touched, however it came there.
 
+pub(crate) mod moto;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod profilers;

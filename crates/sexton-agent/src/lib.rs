@@ -10,6 +10,7 @@ mod boot_proof;
 mod budget;
 mod clock;
 mod findings;
+mod fleet;
 mod incidents;
 mod notify;
 mod pool;
@@ -23,6 +24,7 @@ pub use boot_proof::BootProof;
 pub use budget::SHED_ORDER;
 pub use clock::ClockWatch;
 pub use findings::{FindingsLog, Lived, lives_of};
+pub use fleet::{Fleet, FleetSettings, Lake, NodeName};
 pub use incidents::{Incident, Incidents};
 pub use notify::Notify;
 pub use pool::{Member, SensorPool};
@@ -30,5 +32,6 @@ pub use recorder::{Progress, RecordError, Recorder};
 pub use settings::{Budget, Settings};
 pub use socket::{ask, serve_status};
 pub use status::{
-    ActStatus, FindingStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared, Status,
+    ActStatus, FindingStatus, FleetStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared,
+    Status,
 };

@@ -73,6 +73,8 @@ pub struct Status {
     pub kubernetes: Option<KubernetesStatus>,
     /// What was done without a person, newest last.
     pub acts: Vec<ActStatus>,
+    /// How reporting to the fleet's bucket goes; none when it is off.
+    pub fleet: Option<FleetStatus>,
     /// Incidents that are kept.
     pub incidents: usize,
     /// Their bytes.
@@ -117,6 +119,26 @@ pub struct ActStatus {
     pub text: String,
     /// The file that takes it back.
     pub undo_file: Option<PathBuf>,
+}
+
+/// How reporting to the fleet's bucket goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetStatus {
+    /// The address of the bucket.
+    pub lake: String,
+    /// Reports that are in the bucket.
+    pub sent: u64,
+    /// Reports that wait in the spool.
+    pub waiting: usize,
+    /// Reports that were dropped because the spool was full.
+    pub dropped: u64,
+    /// How often sending failed.
+    pub failed: u64,
+    /// When a report was last sent, in nanoseconds since 1970.
+    pub sent_wall_ns: Option<u64>,
+    /// What keeps it from sending, while something does.
+    pub trouble: Option<String>,
 }
 
 /// How a sensor is.

@@ -13,5 +13,5 @@ pub mod rules;
 mod state;
 
 pub use exposition::Format;
-pub use own::{Finding, Forecast, Own, Sensor};
+pub use own::{Finding, FleetReports, Forecast, Own, Sensor};
 pub use state::{MAX_SERIES, Metrics};

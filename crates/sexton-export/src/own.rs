@@ -50,6 +50,23 @@ pub struct Own {
     pub findings: Vec<Finding>,
     /// What passes which limit when.
     pub forecasts: Vec<Forecast>,
+    /// Reports to the bucket of the fleet; none when there are none.
+    pub fleet: Option<FleetReports>,
+}
+
+/// Reports to the bucket of the fleet.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FleetReports {
+    /// Whether the last attempt to send worked.
+    pub is_up: bool,
+    /// Reports that were sent.
+    pub sent: u64,
+    /// Reports that were dropped.
+    pub dropped: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Reports that wait.
+    pub waiting: usize,
 }
 
 /// A sensor that is not turned off.
@@ -118,6 +135,7 @@ impl Own {
         self.write_verdict(out);
         self.write_findings(out);
         self.write_forecasts(out);
+        self.write_fleet(out);
     }
 
     /// Values without labels: name, help, value.
@@ -248,6 +266,39 @@ impl Own {
             out.line(name, labels, forecast.seconds);
         }
     }
+
+    fn write_fleet(&self, out: &mut Exposition) {
+        let Some(fleet) = &self.fleet else { return };
+        let name = "sexton_fleet_up";
+        out.gauge(
+            name,
+            "1 while reports reach the bucket of the fleet, else 0",
+        );
+        out.line(name, [], flag(fleet.is_up));
+        let name = "sexton_fleet_reports_waiting";
+        out.gauge(name, "reports that wait in the spool for the bucket");
+        out.line(name, [], fleet.waiting as f64);
+        for (name, help, value) in [
+            (
+                "sexton_fleet_reports_sent_total",
+                "reports that reached the bucket",
+                fleet.sent,
+            ),
+            (
+                "sexton_fleet_reports_dropped_total",
+                "reports that were dropped because the spool was full",
+                fleet.dropped,
+            ),
+            (
+                "sexton_fleet_sends_failed_total",
+                "attempts to send reports that failed",
+                fleet.failed,
+            ),
+        ] {
+            out.counter(name, help);
+            out.line(name, [], value as f64);
+        }
+    }
 }
 
 impl Exposition {
@@ -333,6 +384,7 @@ mod tests {
         };
         let text = written(&own);
         assert!(!text.contains("sexton_verdict"), "{text}");
+        assert!(!text.contains("sexton_fleet"), "{text}");
         assert!(!text.contains("sexton_finding{"), "{text}");
         assert!(
             text.contains("sexton_sensor_up{sensor=\"napi\"} 0\n"),

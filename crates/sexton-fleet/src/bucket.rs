@@ -2,6 +2,7 @@
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
@@ -9,6 +10,8 @@ use object_store::path::Path;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, parse_url_opts,
 };
+use sexton_lake::Put;
+use sexton_model::text::escape;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use url::Url;
@@ -18,21 +21,18 @@ const AT_ONCE: usize = 16;
 /// A file that is larger is none of ours.
 const MAX_FILE_BYTES: u64 = 2 << 30;
 
+/// Bytes of what a server says that are repeated.
+const MAX_REASON: usize = 300;
+/// How long a listing or a put may take, with all that the library tries again: it would go on
+/// for minutes with a bucket that is down.
+const MAX_TIME: Duration = Duration::from_secs(45);
+
 /// A bucket, and the folder in it.
 pub struct Bucket {
     store: Arc<dyn ObjectStore>,
     folder: Path,
     url: String,
     runtime: Runtime,
-}
-
-/// What came of putting a file that must not be there yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Put {
-    /// It is there now.
-    New,
-    /// It was there already.
-    AlreadyThere,
 }
 
 /// A file in the bucket.
@@ -129,13 +129,12 @@ impl Bucket {
     }
 
     fn listed(&self, folder: &Path) -> Result<object_store::ListResult> {
-        let listed = self
-            .runtime
-            .block_on(self.store.list_with_delimiter(Some(folder)));
-        listed.with_context(|| {
-            format!(
-                "cannot list {}: check that the bucket exists and that you may read it",
-                self.url
+        let listed = self.within(self.store.list_with_delimiter(Some(folder)));
+        listed.map_err(|failed| {
+            anyhow!(
+                "cannot list {}: {}; check that the bucket exists and that you may read it",
+                self.url,
+                failed.reason()
             )
         })
     }
@@ -185,17 +184,26 @@ impl Bucket {
         let payload = PutPayload::from(bytes);
         let full = self.full(path);
         let put = self.store.put_opts(&full, payload, options);
-        match self.runtime.block_on(put) {
+        match self.within(put) {
             Ok(_) => Ok(Put::New),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(Put::AlreadyThere),
-            Err(error) => {
-                let text = format!(
-                    "cannot write {path} to {}: check that the bucket exists and that you may write to it",
-                    self.url
-                );
-                Err(anyhow::Error::new(error).context(text))
+            Err(Failed::Said(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
+                Ok(Put::AlreadyThere)
             }
+            Err(failed) => Err(anyhow!(
+                "cannot write {path} to {}: {}; check that the bucket exists and that you may write to it",
+                self.url,
+                failed.reason()
+            )),
         }
+    }
+
+    fn within<T>(&self, work: impl Future<Output = object_store::Result<T>>) -> Result<T, Failed> {
+        self.runtime.block_on(async {
+            match tokio::time::timeout(MAX_TIME, work).await {
+                Ok(done) => done.map_err(Failed::Said),
+                Err(_) => Err(Failed::TimedOut),
+            }
+        })
     }
 
     fn full(&self, path: &str) -> Path {
@@ -213,8 +221,49 @@ fn keep(contents: &mut [Option<Result<Bytes>>], done: Option<Done>) {
 }
 
 async fn fetched(store: &dyn ObjectStore, path: &Path) -> Result<Bytes> {
-    let got = store.get(path).await?;
-    Ok(got.bytes().await?)
+    let got = store
+        .get(path)
+        .await
+        .map_err(|error| anyhow!(reason(&error)))?;
+    let bytes = got.bytes().await;
+    bytes.map_err(|error| anyhow!(reason(&error)))
+}
+
+/// Why something was not done.
+enum Failed {
+    Said(Error),
+    TimedOut,
+}
+
+impl Failed {
+    fn reason(&self) -> String {
+        match self {
+            Self::Said(error) => reason(error),
+            Self::TimedOut => format!("no answer within {} s", MAX_TIME.as_secs()),
+        }
+    }
+}
+
+/// Why the bucket did not do it, in a line. The library says the same thing on each level, with
+/// the whole answer of the server: only the innermost is taken, and of an answer in XML its code
+/// and message.
+fn reason(error: &Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    let part = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(part, _)| part)
+    };
+    let said = match (part("Code"), part("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => text.clone(),
+    };
+    let said = escape(said.trim().as_bytes());
+    said[..said.floor_char_boundary(MAX_REASON)].to_owned()
 }
 
 fn folder_url(path: &str) -> Result<Url> {

@@ -162,9 +162,14 @@ struct Columns {
 
 impl Columns {
     fn of(lake: &Lake, is_named: &dyn Fn(&str) -> bool) -> Self {
-        let mut texts = BTreeSet::new();
-        let mut numbers = BTreeSet::new();
-        let mut times = BTreeSet::new();
+        // What docs/fleet.md lists is there, even if no node says it: a fleet without systemd
+        // has no units, and a query for them no rows.
+        let known = |names: &[&str]| -> BTreeSet<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let mut texts = known(&[column::ATTRIBUTES, column::OTHER_TEXT].concat());
+        let mut numbers = known(column::OTHER_NUMBERS);
+        let mut times = known(column::TIMES);
         for group in &lake.claimed.groups {
             texts.extend(group.file.text_columns().map(str::to_owned));
             numbers.extend(group.file.number_columns().map(str::to_owned));

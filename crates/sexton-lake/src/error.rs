@@ -1,5 +1,8 @@
 //! What can go wrong with a file of the lake.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
 /// Why a file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LakeError {
@@ -23,4 +26,22 @@ pub enum LakeError {
     /// Nothing was recorded.
     #[error("the recording is empty")]
     Empty,
+    /// A file of the spool, or of a bucket that is a folder.
+    #[error("cannot {what} {}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl LakeError {
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
 }

@@ -6,7 +6,8 @@ use sha2::{Digest as _, Sha256};
 /// The folder of sets.
 pub const FOLDER_OF_SETS: &str = "sets";
 
-const US_PER_HOUR: i64 = 3_600_000_000;
+const US_PER_SECOND: i64 = 1_000_000;
+const US_PER_HOUR: i64 = 3600 * US_PER_SECOND;
 const US_PER_DAY: i64 = 24 * US_PER_HOUR;
 /// Of a name that is part of a path.
 const MAX_NAME: usize = 80;
@@ -21,16 +22,26 @@ pub fn day_of(at_us: i64) -> String {
     date_of_day(at_us.div_euclid(US_PER_DAY))
 }
 
-/// The path of a report: the same for the same node, boot and hour.
+/// The path of a report: the same for the same node, boot and reported time.
 pub fn path_of(node: &str, boot: &str, at_us: i64) -> String {
-    let hour = at_us.rem_euclid(US_PER_DAY) / US_PER_HOUR;
+    let of_day = at_us.rem_euclid(US_PER_DAY);
+    let time = match of_day % US_PER_HOUR / US_PER_SECOND {
+        0 => format!("{:02}", of_day / US_PER_HOUR),
+        // Reports of less than an hour each.
+        seconds => format!(
+            "{:02}{:02}{:02}",
+            of_day / US_PER_HOUR,
+            seconds / 60,
+            seconds % 60
+        ),
+    };
     let boot: String = boot
         .chars()
         .filter(char::is_ascii_hexdigit)
         .take(8)
         .collect();
     let name = name_of(node);
-    format!("day={}/{hour:02}-{name}-{boot}.parquet", day_of(at_us))
+    format!("day={}/{time}-{name}-{boot}.parquet", day_of(at_us))
 }
 
 /// The path of a set.
@@ -72,6 +83,8 @@ mod tests {
         let path = path_of("web7", "5f2a90c1-77aa", AT);
         assert_eq!(path, "day=2026-11-18/13-web7-5f2a90c1.parquet");
         assert_eq!(path, path_of("web7", "5f2a90c1-77aa", hour_of(AT)));
+        let later = path_of("web7", "5f2a90c1-77aa", hour_of(AT) + 90 * US_PER_SECOND);
+        assert_eq!(later, "day=2026-11-18/130130-web7-5f2a90c1.parquet");
         assert_eq!(day_of_path(&path), Some("2026-11-18"));
     }
 

@@ -12,20 +12,24 @@
 //! describes every column.
 
 mod error;
+mod gathered;
 mod layout;
 mod made;
 mod read;
 mod report;
 mod set;
+mod spool;
 mod table;
 mod write;
 
 pub use error::LakeError;
+pub use gathered::{Gathered, identity_facts};
 pub use layout::{FOLDER_OF_SETS, day_of, day_of_path, hour_of, path_of, path_of_set};
-pub use made::{Made, Redact, report_of};
+pub use made::{Given, Made, Recording, Redact, Told, report_of, report_of_recording};
 pub use read::{File, TextColumn};
 pub use report::{FindingRow, Report};
 pub use set::{Kind as SetKind, Member, Set};
+pub use spool::{Put, Shipped, Spool, put_into_folder};
 pub use table::{Cell, Cells, Table};
 pub use write::{MAX_REPORT_BYTES, parquet_of};
 
@@ -92,6 +96,10 @@ pub mod column {
     pub const CONFIDENCE: &str = "confidence";
     /// Since when.
     pub const SINCE: &str = "since";
+    /// When it opened.
+    pub const OPENED: &str = "opened";
+    /// When it was resolved.
+    pub const RESOLVED: &str = "resolved";
     /// Its place in life: `open` or `resolved`.
     pub const LIFE: &str = "life";
     /// The finding that causes it.
@@ -136,7 +144,7 @@ pub mod column {
     pub const OTHER_NUMBERS: &[&str] = &[SCHEMA, WATCHED_SECONDS, SEVERITY_RANK, CONFIDENCE];
 
     /// Columns of times.
-    pub const TIMES: &[&str] = &[AT, SINCE];
+    pub const TIMES: &[&str] = &[AT, SINCE, OPENED, RESOLVED];
 }
 
 /// The values of `kind`.

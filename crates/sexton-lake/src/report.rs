@@ -18,6 +18,10 @@ pub struct FindingRow {
     pub numbers: BTreeMap<&'static str, f64>,
     /// Since when, in microseconds since 1970.
     pub since_us: Option<i64>,
+    /// When it opened.
+    pub opened_us: Option<i64>,
+    /// When it was resolved.
+    pub resolved_us: Option<i64>,
 }
 
 /// A node's report of an hour.
@@ -81,11 +85,18 @@ impl Report {
         for finding in &self.findings {
             let texts = finding.texts.iter();
             let numbers = finding.numbers.iter();
-            let since = finding.since_us.map(|at| (column::SINCE, Cell::Time(at)));
+            let times = [
+                (column::SINCE, finding.since_us),
+                (column::OPENED, finding.opened_us),
+                (column::RESOLVED, finding.resolved_us),
+            ];
+            let times = times
+                .into_iter()
+                .filter_map(|(name, at)| Some((name, Cell::Time(at?))));
             let own = texts
                 .map(|(name, value)| (*name, text(value)))
                 .chain(numbers.map(|(name, value)| (*name, Cell::Number(*value))))
-                .chain(since);
+                .chain(times);
             let row = common.clone().into_iter().chain(own);
             table.push(row.chain([(column::KIND, text(kind::FINDING))]));
         }

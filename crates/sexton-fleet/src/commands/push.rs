@@ -1,25 +1,27 @@
 //! `fleet push`: the report of a recording to the bucket.
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use sexton_analysis::Policy;
-use sexton_lake::{Made, Redact, Report, path_of_set, report_of};
+use sexton_lake::{Given, Put, Recording, Redact, Report, Spool, path_of_set, report_of_recording};
 use sexton_model::node::Node;
 use sexton_model::text::escape;
 use sexton_model::wall::WallClock;
 use sexton_store::Bundle;
 
 use super::LakeArgs;
-use crate::bucket::{Bucket, Put};
+use crate::bucket::Bucket;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PushArgs {
     /// The recording: a bundle, or the agent's ring
-    #[arg(long, value_name = "BUNDLE")]
-    from: PathBuf,
+    #[arg(long, value_name = "BUNDLE", required_unless_present = "spool")]
+    from: Option<PathBuf>,
+    /// Send what waits in this folder instead, and remove what was sent; the agent does so
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["from", "label", "redact"])]
+    spool: Option<PathBuf>,
     /// What the node is called by: zone=us-east-1a, team=ml; may be repeated
     ///
     /// Labels called image, image_build, instance_type, kernel, os, zone, nic_driver,
@@ -49,7 +51,14 @@ fn label(text: &str) -> Result<(String, String), String> {
 
 pub(super) fn run(args: &PushArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
-    let mut report = made(args)?;
+    if let Some(spool) = &args.spool {
+        return ship(&Spool::at(spool), &bucket, args.lake.json, out);
+    }
+    let from = args
+        .from
+        .as_deref()
+        .context("no recording given: add --from BUNDLE")?;
+    let mut report = made(args, from)?;
     let put = put(&bucket, &mut report)?;
     let path = report.path();
     if args.lake.json {
@@ -74,8 +83,8 @@ pub(super) fn run(args: &PushArgs, out: &mut dyn Write) -> Result<u8> {
     Ok(0)
 }
 
-fn made(args: &PushArgs) -> Result<Report> {
-    let bundle = Bundle::open(&args.from)?;
+fn made(args: &PushArgs, from: &Path) -> Result<Report> {
+    let bundle = Bundle::open(from)?;
     let records = bundle.load_to_judge();
     let node = Node {
         name: escape(bundle.node().name.as_bytes()),
@@ -83,22 +92,48 @@ fn made(args: &PushArgs) -> Result<Report> {
         boot_id: escape(bundle.node().boot_id.as_bytes()),
         ..Node::default()
     };
-    let node = node.described_by(&records);
     let diagnosis = sexton_analysis::judge(&records, &Policy::default());
-    let labels: BTreeMap<String, String> = args.label.iter().cloned().collect();
-    let made = Made {
-        node: &node,
-        clock: &WallClock::of(&records),
-        timeline: &records,
-        diagnosis: &diagnosis,
-        sexton: env!("CARGO_PKG_VERSION"),
-        labels: &labels,
+    let given = Given {
+        sexton: env!("CARGO_PKG_VERSION").to_owned(),
+        labels: args.label.iter().cloned().collect(),
         redact: Redact {
             node: args.redact.contains(&Hidden::Node),
             subjects: args.redact.contains(&Hidden::Subjects),
         },
     };
-    report_of(&made).with_context(|| format!("cannot make a report of {}", args.from.display()))
+    let recording = Recording {
+        node: &node,
+        clock: &WallClock::of(&records),
+        timeline: &records,
+        diagnosis: &diagnosis,
+        given: &given,
+    };
+    report_of_recording(&recording)
+        .with_context(|| format!("cannot make a report of {}", from.display()))
+}
+
+/// Sends what waits. What was sent counts, even if the bucket fails after that.
+fn ship(spool: &Spool, bucket: &Bucket, json: bool, out: &mut dyn Write) -> Result<u8> {
+    let (shipped, result) = spool.ship(|path, bytes| bucket.put_new(path, bytes));
+    result?;
+    if json {
+        let answer = serde_json::json!({
+            "schema": "sexton.ship/1",
+            "sent": shipped.n_sent,
+            "already_there": shipped.n_already_there,
+        });
+        serde_json::to_writer_pretty(&mut *out, &answer)?;
+        writeln!(out)?;
+        return Ok(0);
+    }
+    writeln!(
+        out,
+        "Sent {} report(s) to {}; {} of them were there already.",
+        shipped.n_sent,
+        bucket.url(),
+        shipped.n_already_there
+    )?;
+    Ok(0)
 }
 
 /// Sets first: a report must not name what is not there.

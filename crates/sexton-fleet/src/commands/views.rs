@@ -52,7 +52,7 @@ fn statements(dialect: Dialect, url: &str) -> Vec<String> {
     let value = quote("value");
     let at = quote("at");
     statements.extend([
-        format!("CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, date_trunc('hour', {at}) ORDER BY {at}) AS copy_number FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy_number = 1"),
+        format!("CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, {at} ORDER BY {at}) AS copy_number FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy_number = 1"),
         "CREATE VIEW findings AS SELECT * FROM sexton_rows WHERE kind = 'finding'".to_owned(),
         format!("CREATE VIEW sets AS SELECT DISTINCT {set}, kind, item, {value} FROM sexton_sets"),
     ]);

@@ -137,11 +137,11 @@ impl Boots {
     }
 }
 
-/// Who reported which hour first.
+/// Who reported which time first.
 #[derive(Default)]
 struct Claims {
     boots: Boots,
-    /// The file of each boot and hour, and whether its report was seen.
+    /// The file of each boot and time, and whether its report was seen.
     owners: AHashMap<(u32, i64), (u32, bool)>,
     n_reports: usize,
 }
@@ -149,8 +149,7 @@ struct Claims {
 impl Claims {
     /// Whether a row counts.
     fn claim(&mut self, boot: u32, at: i64, file: u32, is_report: bool) -> bool {
-        let hour = at.div_euclid(US_PER_HOUR);
-        let owner = self.owners.entry((boot, hour)).or_insert((file, false));
+        let owner = self.owners.entry((boot, at)).or_insert((file, false));
         if owner.0 != file || is_report && owner.1 {
             return false;
         }

@@ -2,8 +2,10 @@
 
 #![cfg(test)]
 
+mod engines;
 mod faults;
 mod fleets;
 mod known;
 mod push;
+mod s3;
 mod support;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::support::*;
 
 /// A recording of a node in trouble.
-const BUNDLE: &str = concat!(
+pub(crate) const BUNDLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../fixtures/5.10-debian12/lab-other-reader-v1"
 );
@@ -66,4 +66,8 @@ fn a_redacted_report_names_no_node() {
     let (name, _) = files(&lake.path().join("day=2026-11-16")).remove(0);
     assert!(path.ends_with(&name));
     assert!(!name.contains("08-node-7ac1b8d7"), "{name}");
+    // It has no zone: that is no reason for a query to fail.
+    let query = "SELECT count(*) AS n FROM reports LEFT JOIN units USING (node) WHERE zone IS NULL";
+    let output = fleet(&["sql", query, "--lake", url, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

@@ -3,6 +3,7 @@
 
 mod act;
 pub mod config;
+mod fleet;
 pub mod kubernetes;
 mod page;
 mod remedy;
@@ -15,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use sexton_agent::{
-    Agent, Budget, Level, Log, Member, Notify, OnVerdict, Settings, Shared, Tap, serve_status,
+    Agent, Budget, Fleet, Level, Log, Member, Notify, OnVerdict, Settings, Shared, Tap,
+    serve_status,
 };
 use sexton_host::{Host, machine};
 use sexton_sensors::{SENSORS, stacks};
@@ -69,14 +71,17 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     }
     let scrape = scrape::Scrape::new();
     let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
-    let taps = config.http.map(|_| scrape.tap()).into_iter();
-    let taps: Vec<Tap> = taps
-        .chain(kubernetes.as_ref().map(Kubernetes::tap))
-        .collect();
-    set_taps(&mut agent, taps);
+    let fleet = fleet::start(&config, &host, agent.bundle(), log())?;
     let remedy = Remedy::new(&config.remedy);
+    let taps = [
+        config.http.map(|_| scrape.tap()),
+        kubernetes.as_ref().map(Kubernetes::tap),
+        fleet.as_ref().map(Fleet::tap),
+    ];
+    set_taps(&mut agent, taps.into_iter().flatten().collect());
     let told = [
         kubernetes.as_ref().map(Kubernetes::on_verdict),
+        fleet.as_ref().map(Fleet::on_verdict),
         Some(remedy.on_verdict()),
     ];
     set_on_verdicts(&mut agent, told.into_iter().flatten().collect());
@@ -94,6 +99,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         heart.beat(&shared);
         kubernetes.iter().for_each(|it| it.tell_status(&shared));
         remedy.tell(&mut agent);
+        fleet.iter().for_each(|it| it.tell_status(&shared));
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
@@ -105,6 +111,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     heart.notify.say("STOPPING=1");
     log(Level::Info, "agent stops: sealing what is open");
     page.stop();
+    fleet.iter().for_each(Fleet::stop);
     agent.finish()?;
     if let Some(socket) = &config.socket {
         let _ = std::fs::remove_file(socket);
@@ -170,6 +177,9 @@ fn reload_config(
             let is_elsewhere = listen(&config) != listen(old);
             if config.kubernetes != old.kubernetes {
                 waiting.push("kubernetes".into());
+            }
+            if config.fleet != old.fleet {
+                waiting.push("fleet".into());
             }
             if is_elsewhere {
                 waiting.push("listen".into());

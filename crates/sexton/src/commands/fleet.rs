@@ -13,14 +13,19 @@ use crate::exit::Exit;
 
 const PROGRAM: &str = "sexton-fleet";
 
-/// Becomes `sexton-fleet`: the one beside this program, or else the first of the PATH.
-pub fn run(args: &FleetArgs) -> Result<Exit> {
+/// The program: the one beside this program, or else the first of the PATH.
+pub fn program() -> PathBuf {
     let beside = env::current_exe()
         .ok()
         .map(|own| own.with_file_name(PROGRAM));
-    let program = beside
+    beside
         .filter(|path| path.is_file())
-        .unwrap_or_else(|| PathBuf::from(PROGRAM));
+        .unwrap_or_else(|| PathBuf::from(PROGRAM))
+}
+
+/// Becomes `sexton-fleet`.
+pub fn run(args: &FleetArgs) -> Result<Exit> {
+    let program = program();
     let error = Command::new(&program).args(&args.args).exec();
     if error.kind() == ErrorKind::NotFound {
         bail!(

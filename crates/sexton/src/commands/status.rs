@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use sexton_agent::{Status, ask};
+use sexton_agent::{FleetStatus, Status, ask};
 use sexton_host::clock;
 
 use crate::cli::Format;
@@ -88,6 +88,9 @@ fn text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
         status.incidents,
         status.incident_bytes as f64 / MIB
     )?;
+    if let Some(reports) = &status.fleet {
+        fleet(out, reports, now_ns)?;
+    }
     if !status.needs_restart.is_empty() {
         writeln!(
             out,
@@ -121,6 +124,22 @@ fn acts(out: &mut dyn Write, status: &Status, now_ns: u64) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn fleet(out: &mut dyn Write, reports: &FleetStatus, now_ns: u64) -> io::Result<()> {
+    let last = match reports.sent_wall_ns {
+        Some(sent) => format!("last sent {} ago", ago(now_ns, sent)),
+        None => "none sent yet".to_owned(),
+    };
+    writeln!(
+        out,
+        "fleet    {}: {} report(s) sent, {last}, {} waiting, {} dropped",
+        reports.lake, reports.sent, reports.waiting, reports.dropped
+    )?;
+    match &reports.trouble {
+        Some(trouble) => writeln!(out, "         CANNOT SEND: {trouble}"),
+        None => Ok(()),
+    }
 }
 
 fn judge(out: &mut dyn Write, status: &Status, now_ns: u64) -> io::Result<()> {

@@ -301,3 +301,51 @@ fn without_an_agent_they_say_what_to_do() {
         assert_eq!(stdout(&output), "");
     }
 }
+
+/// The Parquet files below a folder.
+fn parquet_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let folders = entries.filter_map(|entry| fs::read_dir(entry.ok()?.path()).ok());
+    let files = folders
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()));
+    files
+        .filter(|path| path.extension().is_some_and(|it| it == "parquet"))
+        .collect()
+}
+
+#[test]
+fn reports_reach_the_bucket_of_the_fleet() {
+    let lake = TempTree::new();
+    let place = Place::new(&format!(
+        "[fleet]\nlake = \"file://{}\"\nevery = \"10s\"\nnode = \"web7\"\nlabels = {{ zone = \"us-east-1a\" }}\n",
+        lake.path().display()
+    ));
+    let agent = place.start();
+    let deadline = Instant::now() + Duration::from_secs(40);
+    let sent = || place.status()?["fleet"]["sent"].as_u64();
+    while sent().is_none_or(|sent| sent == 0) {
+        assert!(Instant::now() < deadline, "{:?}", place.status());
+        thread::sleep(Duration::from_millis(200));
+    }
+    let metrics = place.get("/metrics", "");
+    assert!(metrics.contains("sexton_fleet_up 1\n"), "{metrics}");
+    assert!(
+        !metrics.contains("sexton_fleet_reports_sent_total 0\n"),
+        "{metrics}"
+    );
+    let (code, log) = agent.end("-TERM");
+    assert_eq!(code, Some(0), "{log}");
+    let files = parquet_files(lake.path());
+    let reports = files
+        .iter()
+        .filter(|path| path.to_string_lossy().contains("-web7-"));
+    let report = reports.min().expect("a report");
+    let bytes = fs::read(report).expect("a file");
+    assert!(bytes.len() <= sexton_lake::MAX_REPORT_BYTES);
+    let file = sexton_lake::File::open(bytes.into()).expect("a report");
+    let zones = file.texts(0, "zone").expect("a column");
+    assert!(zones.values.iter().any(|zone| &**zone == "us-east-1a"));
+    let watched = file.numbers(0, "watched_seconds").expect("a column");
+    assert!(watched.iter().any(|seconds| *seconds > 0.0), "{watched:?}");
+}

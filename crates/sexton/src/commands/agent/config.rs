@@ -1,6 +1,7 @@
 //! The configuration of an agent, as people write it. What is unknown or out of range stops
 //! the start, with its line and its key.
 
+pub mod fleet;
 pub mod kubernetes;
 mod listen;
 mod reader;
@@ -18,6 +19,7 @@ use sexton_store::Limits;
 
 use crate::cli::agent::SOCKET;
 use crate::quantity;
+use fleet::FleetConfig;
 use kubernetes::KubernetesConfig;
 pub use listen::TlsFiles;
 use reader::{Entry, Reader, Wrong};
@@ -30,7 +32,7 @@ pub const USUAL: &str = "/etc/sexton/agent.toml";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables that are kept for what is not built yet.
-const NOT_YET: [&str; 2] = ["export", "fleet"];
+const NOT_YET: [&str; 1] = ["export"];
 
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
@@ -56,6 +58,7 @@ pub struct Config {
     pub policy: Option<PathBuf>,
     pub kubernetes: KubernetesConfig,
     pub remedy: RemedyConfig,
+    pub fleet: FleetConfig,
 }
 
 impl Default for Config {
@@ -79,6 +82,7 @@ impl Default for Config {
             policy: None,
             kubernetes: KubernetesConfig::default(),
             remedy: RemedyConfig::default(),
+            fleet: FleetConfig::default(),
         }
     }
 }
@@ -120,6 +124,7 @@ impl Config {
                     reader.each(entry, |key| config.kubernetes.key(&reader, key))?;
                 }
                 "remedy" => reader.each(entry, |key| config.remedy.key(&reader, key))?,
+                "fleet" => reader.each(entry, |key| config.fleet.key(&reader, key))?,
                 name if NOT_YET.contains(&name) => {
                     let text = format!("[{name}] is not supported yet; remove it");
                     return Err(reader.wrong(entry, text));
@@ -127,7 +132,7 @@ impl Config {
                 name => {
                     let text = format!(
                         "there is no table [{name}]; there are ring, listen, sensors, budget, judge, \
-                         kubernetes, remedy"
+                         kubernetes, fleet, remedy"
                     );
                     return Err(reader.wrong(entry, text));
                 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sexton_agent::{Status, Tap};
-use sexton_export::{Finding, Forecast, Format, Metrics, Own, Sensor};
+use sexton_export::{Finding, FleetReports, Forecast, Format, Metrics, Own, Sensor};
 use sexton_host::clock;
 
 /// The series of this node, shared by the agent's loop and those who scrape.
@@ -71,5 +71,12 @@ fn own(status: &Status) -> Own {
         sensors: sensors.collect(),
         findings: findings.collect(),
         forecasts: forecasts.collect(),
+        fleet: status.fleet.as_ref().map(|fleet| FleetReports {
+            is_up: fleet.trouble.is_none(),
+            sent: fleet.sent,
+            dropped: fleet.dropped,
+            failed: fleet.failed,
+            waiting: fleet.waiting,
+        }),
     }
 }

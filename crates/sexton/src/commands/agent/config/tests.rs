@@ -1,6 +1,7 @@
 //! What is right is taken; what is wrong is named by line and key.
 
 use super::*;
+use sexton_lake::Redact;
 use sexton_model::finding::Severity;
 
 fn wrong(text: &str) -> (usize, String) {
@@ -52,6 +53,12 @@ node = "worker-1.example"
 kubeconfig = "/etc/kubernetes/kubelet.conf"
 severity = "serious"
 runbooks = "https://wiki.example/sexton/"
+[fleet]
+lake = "s3://reports/prod"
+every = "30m"
+labels = { zone = "us-east-1a", team = "ml" }
+node = "web7"
+redact = ["subjects"]
 "#,
     );
     let expected = Config {
@@ -79,6 +86,18 @@ runbooks = "https://wiki.example/sexton/"
             runbooks: "https://wiki.example/sexton/".into(),
         },
         remedy: remedy::RemedyConfig::default(),
+        fleet: FleetConfig {
+            lake: Some("s3://reports/prod".into()),
+            every: Duration::from_secs(1800),
+            labels: [("zone", "us-east-1a"), ("team", "ml")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            node: Some("web7".into()),
+            redact: Redact {
+                node: false,
+                subjects: true,
+            },
+        },
     };
     assert_eq!(config, Ok(expected));
 }
@@ -108,8 +127,14 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[listen]\nhttp = \"here\"\n", 2, "here"),
         ("[listen]\nhttp = \"0.0.0.0:8642\"\n", 2, "token_file"),
         ("[listen]\ntls_cert = \"/a\"\n", 2, "tls_key"),
-        ("[fleet]\nlake = \"/a\"\n", 1, "not supported yet"),
         ("[judge]\nsignatures = \"/a\"\n", 2, "not supported yet"),
+        ("[fleet]\nlake = \"ftp://a\"\n", 2, "s3://bucket"),
+        ("[fleet]\nlake = \"s3://\"\n", 2, "s3://bucket"),
+        ("[fleet]\nevery = \"7m\"\n", 2, "divide an hour"),
+        ("[fleet]\nevery = \"90m\"\n", 2, "divide a day"),
+        ("[fleet]\nevery = \"1s\"\n", 2, "least"),
+        ("[fleet]\nlabels = { zone = \"\" }\n", 2, "a value"),
+        ("[fleet]\nredact = [\"kernel\"]\n", 2, "node or subjects"),
         ("ring = 3\n", 1, "table"),
         ("[ring\n", 1, ""),
     ] {
