@@ -29,4 +29,6 @@ pub use pool::{Member, SensorPool};
 pub use recorder::{Progress, RecordError, Recorder};
 pub use settings::{Budget, Settings};
 pub use socket::{ask, serve_status};
-pub use status::{FindingStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared, Status};
+pub use status::{
+    ExportStatus, FindingStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared, Status,
+};

@@ -2,6 +2,7 @@
 //! agent itself, which is in `sexton-agent`.
 
 pub mod config;
+mod export;
 pub mod kubernetes;
 mod page;
 mod scrape;
@@ -25,6 +26,7 @@ use crate::cli::btf;
 use crate::exit::Exit;
 use crate::policy;
 use config::Config;
+use export::Export;
 use kubernetes::Kubernetes;
 
 /// How long one step of the agent takes: what comes meanwhile is kept together.
@@ -65,9 +67,12 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     }
     let scrape = scrape::Scrape::new();
     let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
+    let ring = (config.ring.as_path(), agent.bundle());
+    let export = Export::start(&config.export, ring, &shared, log)?;
     let taps = config.http.map(|_| scrape.tap()).into_iter();
     let taps: Vec<Tap> = taps
         .chain(kubernetes.as_ref().map(Kubernetes::tap))
+        .chain(export.as_ref().map(Export::tap))
         .collect();
     set_taps(&mut agent, taps);
     if let Some(kubernetes) = &kubernetes {
@@ -86,6 +91,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         agent.step(BEAT);
         heart.beat(&shared);
         kubernetes.iter().for_each(|it| it.tell_status(&shared));
+        export.iter().for_each(|it| it.tell_status(&shared));
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
@@ -133,6 +139,9 @@ fn reload_config(agent: &mut Agent, file: Option<&Path>, old: &Config, log: &mut
                 != (&old.http, &old.socket, &old.token_file);
             if config.kubernetes != old.kubernetes {
                 waiting.push("kubernetes".into());
+            }
+            if config.export != old.export {
+                waiting.push("export".into());
             }
             if is_elsewhere {
                 waiting.push("listen".into());

@@ -1,6 +1,7 @@
 //! The configuration of an agent, as people write it. What is unknown or out of range stops
 //! the start, with its line and its key.
 
+pub mod export;
 pub mod kubernetes;
 mod reader;
 
@@ -16,6 +17,7 @@ use sexton_store::Limits;
 
 use crate::cli::agent::SOCKET;
 use crate::quantity;
+use export::ExportConfig;
 use kubernetes::KubernetesConfig;
 use reader::{Entry, Reader, Wrong};
 
@@ -26,7 +28,7 @@ const USUAL: &str = "/etc/sexton/agent.toml";
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Tables that are kept for what is not built yet.
-const NOT_YET: [&str; 3] = ["export", "fleet", "remedy"];
+const NOT_YET: [&str; 2] = ["fleet", "remedy"];
 
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
@@ -50,6 +52,7 @@ pub struct Config {
     pub memory: u64,
     pub policy: Option<PathBuf>,
     pub kubernetes: KubernetesConfig,
+    pub export: ExportConfig,
 }
 
 impl Default for Config {
@@ -71,6 +74,7 @@ impl Default for Config {
             memory: 96 << 20,
             policy: None,
             kubernetes: KubernetesConfig::default(),
+            export: ExportConfig::default(),
         }
     }
 }
@@ -111,6 +115,7 @@ impl Config {
                 "kubernetes" => {
                     reader.each(entry, |key| config.kubernetes.key(&reader, key))?;
                 }
+                "export" => reader.each(entry, |key| config.export.key(&reader, key))?,
                 name if NOT_YET.contains(&name) => {
                     let text = format!("[{name}] is not supported yet; remove it");
                     return Err(reader.wrong(entry, text));
@@ -118,7 +123,7 @@ impl Config {
                 name => {
                     let text = format!(
                         "there is no table [{name}]; there are ring, listen, sensors, budget, judge, \
-                         kubernetes"
+                         kubernetes, export"
                     );
                     return Err(reader.wrong(entry, text));
                 }

@@ -68,6 +68,7 @@ runbooks = "https://wiki.example/sexton/"
             severity: Severity::Serious,
             runbooks: "https://wiki.example/sexton/".into(),
         },
+        export: ExportConfig::default(),
     };
     assert_eq!(config, Ok(expected));
 }
