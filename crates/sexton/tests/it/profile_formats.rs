@@ -29,13 +29,8 @@ fn pprof_and_otlp_come_back_as_they_went_out() {
         let file = written(&folder, format);
         assert_eq!(folded(&file), direct, "{format}");
         // Their samples have times, so that a heat map can be drawn.
-        let heat = |from: &str| {
-            let args = ["profile", "heatmap", "--from", from, "--format", "csv"];
-            sexton(&args)
-        };
-        let output = heat(&file);
-        let usage = stderr(&output);
-        assert!(!usage.contains("no times"), "{format}: {usage}");
+        let output = sexton(&["profile", "heatmap", "--from", &file]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
 }
 
@@ -79,10 +74,10 @@ fn an_otlp_file_is_decoded_by_the_library_of_opentelemetry() {
         "samples",
     ];
     let direct = text(&profile("export", "fp.data", &args));
-    let counted = |line: &str| line.rsplit(' ').next().and_then(|n| n.parse().ok());
-    let expected: u64 = direct.lines().filter_map(counted).sum::<u64>();
+    let counted = |line: &str| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok());
+    let expected: u64 = direct.lines().filter_map(counted).sum();
     assert_eq!(n, expected);
-    assert!(names > 10, "{names}");
+    assert!(names > 3, "{names}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 OTLP is decoded by the library of OpenTelemetry. For the others the checks are those of
 pyroscope/pkg/validation and parca/pkg/normalizer, with their default limits. Prints its port, then a
-line of JSON for each request. The first argument is the time, in seconds since 1970.
+line of JSON for each request. The first argument is the time, in seconds since 1970; a second one is the
+port.
 """
 
 import base64
@@ -261,6 +262,6 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
-server = HTTPServer(("127.0.0.1", 0), Handler)
+server = HTTPServer(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
