@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use rustix::time::ClockId;
 use sexton_http::{Ask, Bounds, Server};
 use tokio::runtime::Runtime;
 
@@ -103,11 +104,9 @@ fn work(settings: Settings, runtime: Runtime, shared: &(Mutex<Desk>, Condvar), m
         server: settings.server,
         agent: format!("sexton/{}", settings.version),
         runtime,
-        waited: Duration::ZERO,
     };
     loop {
-        let began = Instant::now();
-        poster.waited = Duration::ZERO;
+        let began = cpu_time();
         let (mut rest, mut has_more) = (LONGEST_WAIT, false);
         for channel in &mut channels {
             let before = channel.stats().trouble.clone();
@@ -118,7 +117,7 @@ fn work(settings: Settings, runtime: Runtime, shared: &(Mutex<Desk>, Condvar), m
             tell(channel.stats(), before, &mut log);
         }
         if has_more {
-            let worked = began.elapsed().saturating_sub(poster.waited);
+            let worked = cpu_time().saturating_sub(began);
             rest = (worked * REST).clamp(SHORTEST_REST, LONGEST_REST).min(rest);
         }
         let mut desk = lock(&shared.0);
@@ -131,6 +130,12 @@ fn work(settings: Settings, runtime: Runtime, shared: &(Mutex<Desk>, Condvar), m
             return;
         }
     }
+}
+
+/// What this thread used of a core, however long it had to wait for one.
+fn cpu_time() -> Duration {
+    let used = rustix::time::clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(used).unwrap_or_default()
 }
 
 /// Logs when sending begins to fail, and when it works again.
@@ -148,13 +153,10 @@ struct Poster {
     server: Server,
     agent: String,
     runtime: Runtime,
-    /// How long requests took since this was last set to none.
-    waited: Duration,
 }
 
 impl Post for Poster {
     fn post(&mut self, request: &Request) -> Reply {
-        let began = Instant::now();
         let headers = request.headers.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
         let ask = Ask {
@@ -165,7 +167,6 @@ impl Post for Poster {
             agent: &self.agent,
         };
         let answer = self.runtime.block_on(self.server.ask(ask, BOUNDS));
-        self.waited += began.elapsed();
         match answer {
             Ok(answer) => Reply::Answer {
                 status: answer.status,
