@@ -163,6 +163,20 @@ impl Source {
             let n_lost = bundle.dropped().map_or(0, |_| windows(from, first, width));
             return Ok(Step::Skip(Place::new(&boot.id, first), n_lost));
         }
+        Ok(self.window(boot, &bundle, (from, to), signal, now, max_age))
+    }
+
+    /// Reads a window, unless it is too old.
+    fn window(
+        &mut self,
+        boot: &Boot,
+        bundle: &Bundle,
+        (from, to): (Moment, Moment),
+        signal: Signal,
+        now: Now,
+        max_age: Duration,
+    ) -> Step {
+        let is_current = boot.id == self.boot;
         let after = Place::new(&boot.id, to);
         let wall = match is_current && now.boot.since(to) <= FRESH {
             true => WallClock::new(vec![(now.boot, now.wall_ns)]),
@@ -170,25 +184,25 @@ impl Source {
         };
         let (Some(start_ns), Some(end_ns)) = (unix(&wall, from), unix(&wall, to)) else {
             // Without a time it is of no use to a receiver.
-            return Ok(Step::Skip(after, 1));
+            return Step::Skip(after, 1);
         };
         let age_ns = now.wall_ns.saturating_sub(end_ns);
         if Duration::from_nanos(age_ns) > max_age {
-            return Ok(Step::Skip(after, 1));
+            return Step::Skip(after, 1);
         }
         let is_fresh = is_current && now.boot.since(to) <= FRESH;
         let range = (from, to, start_ns, end_ns);
         let (load, n_folded) = match signal {
-            Signal::Metrics => (self.metrics(&bundle, &boot.id, range, is_fresh), 0),
-            Signal::Logs => (lines(&bundle, &wall, range), 0),
-            Signal::Profiles => self.profiles(boot, &bundle, range, is_fresh),
+            Signal::Metrics => (self.metrics(bundle, &boot.id, range, is_fresh), 0),
+            Signal::Logs => (lines(bundle, &wall, range), 0),
+            Signal::Profiles => self.profiles(boot, bundle, range, is_fresh),
         };
-        Ok(Step::Window(Window {
+        Step::Window(Window {
             after,
             end_ns,
             load,
             n_folded,
-        }))
+        })
     }
 
     fn metrics(
