@@ -32,6 +32,6 @@ pub use recorder::{Progress, RecordError, Recorder};
 pub use settings::{Budget, Settings};
 pub use socket::{ask, serve_status};
 pub use status::{
-    ActStatus, FindingStatus, FleetStatus, ForecastStatus, KubernetesStatus, SensorStatus, Shared,
-    Status,
+    ActStatus, ExportStatus, FindingStatus, FleetStatus, ForecastStatus, KubernetesStatus,
+    SensorStatus, Shared, Status,
 };

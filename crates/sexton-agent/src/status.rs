@@ -75,6 +75,8 @@ pub struct Status {
     pub acts: Vec<ActStatus>,
     /// How reporting to the fleet's bucket goes; none when it is off.
     pub fleet: Option<FleetStatus>,
+    /// How sending to receivers goes: one for each kind of data and receiver.
+    pub exports: Vec<ExportStatus>,
     /// Incidents that are kept.
     pub incidents: usize,
     /// Their bytes.
@@ -137,6 +139,32 @@ pub struct FleetStatus {
     pub failed: u64,
     /// When a report was last sent, in nanoseconds since 1970.
     pub sent_wall_ns: Option<u64>,
+    /// What keeps it from sending, while something does.
+    pub trouble: Option<String>,
+}
+
+/// How sending one kind of data to a receiver goes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExportStatus {
+    /// `otlp-metrics`, `otlp-logs`, `otlp-profiles`, `pyroscope`, `parca`.
+    pub channel: String,
+    /// Windows that the receiver took.
+    pub sent: u64,
+    /// Bytes of requests that it took.
+    pub sent_bytes: u64,
+    /// Requests that were made.
+    pub requests: u64,
+    /// Requests that it refused for good, and items that it left out.
+    pub refused: u64,
+    /// Windows that were dropped: older than it takes, or gone from the ring.
+    pub dropped: u64,
+    /// Stacks that were cut to the depth that it takes.
+    pub cut: u64,
+    /// Samples whose owner was folded into `other`.
+    pub folded: u64,
+    /// Age of the last window that was sent or is waiting.
+    pub lag_seconds: f64,
     /// What keeps it from sending, while something does.
     pub trouble: Option<String>,
 }

@@ -59,6 +59,43 @@ pub(crate) struct Head {
     pub(crate) is_counter: bool,
 }
 
+/// What takes metrics: a format of text, or points for a receiver.
+pub(crate) trait Out {
+    /// Begins a metric. All its series follow before the next one.
+    fn head(&mut self, head: Head);
+
+    /// A series of the metric that was begun last.
+    fn line<'l>(
+        &mut self,
+        name: &str,
+        labels: impl IntoIterator<Item = (&'l str, &'l str)>,
+        value: f64,
+    );
+
+    /// How many series were written so far.
+    fn n_series(&self) -> usize;
+
+    /// Begins a gauge.
+    fn gauge(&mut self, name: &'static str, help: &'static str) {
+        let is_counter = false;
+        self.head(Head {
+            name,
+            help,
+            is_counter,
+        });
+    }
+
+    /// Begins a counter.
+    fn counter(&mut self, name: &'static str, help: &'static str) {
+        let is_counter = true;
+        self.head(Head {
+            name,
+            help,
+            is_counter,
+        });
+    }
+}
+
 /// Writes a format.
 #[derive(Debug)]
 pub(crate) struct Exposition {
@@ -76,8 +113,16 @@ impl Exposition {
         }
     }
 
-    /// Begins a metric. All its series follow before the next one.
-    pub(crate) fn head(&mut self, head: Head) {
+    pub(crate) fn finish(mut self) -> String {
+        if self.format == Format::OpenMetrics {
+            self.text.push_str("# EOF\n");
+        }
+        self.text
+    }
+}
+
+impl Out for Exposition {
+    fn head(&mut self, head: Head) {
         let name = match (self.format, head.is_counter) {
             (Format::OpenMetrics, true) => head.name.strip_suffix("_total").unwrap_or(head.name),
             _ => head.name,
@@ -100,8 +145,7 @@ impl Exposition {
         self.text.push('\n');
     }
 
-    /// A series of the metric that was begun last.
-    pub(crate) fn line<'l>(
+    fn line<'l>(
         &mut self,
         name: &str,
         labels: impl IntoIterator<Item = (&'l str, &'l str)>,
@@ -124,16 +168,8 @@ impl Exposition {
         let _ = writeln!(self.text, " {}", Number(value));
     }
 
-    /// How many series were written so far.
-    pub(crate) fn n_series(&self) -> usize {
+    fn n_series(&self) -> usize {
         self.n_series
-    }
-
-    pub(crate) fn finish(mut self) -> String {
-        if self.format == Format::OpenMetrics {
-            self.text.push_str("# EOF\n");
-        }
-        self.text
     }
 }
 

@@ -11,7 +11,7 @@ use sexton_model::payload::{Fields, Value, stored};
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::SubjectKind;
 
-use crate::exposition::{Exposition, Head};
+use crate::exposition::{Head, Out};
 
 /// The label of what has no series of its own.
 const OTHER: &str = "other";
@@ -244,7 +244,7 @@ impl Family {
     }
 
     /// Writes it, within a bound of series; returns how many were folded.
-    pub(crate) fn write(&mut self, most: usize, out: &mut Exposition) -> usize {
+    pub(crate) fn write(&mut self, most: usize, out: &mut impl Out) -> usize {
         let name = self.metric.name;
         if self.plain.is_none() && self.series.is_empty() {
             return 0;

@@ -1,6 +1,7 @@
 //! Figures of the agent itself: its verdict and findings, its sensors, what it uses.
 
-use crate::exposition::{Exposition, Head};
+use crate::exposition::Out;
+use crate::push::Stats;
 
 /// Findings that have a series of their own, and forecasts.
 const MAX_FINDINGS: usize = 100;
@@ -52,6 +53,8 @@ pub struct Own {
     pub forecasts: Vec<Forecast>,
     /// Reports to the bucket of the fleet; none when there are none.
     pub fleet: Option<FleetReports>,
+    /// How sending to receivers goes.
+    pub exports: Vec<Stats>,
 }
 
 /// Reports to the bucket of the fleet.
@@ -105,7 +108,7 @@ pub struct Forecast {
 }
 
 impl Own {
-    pub(crate) fn write(&self, out: &mut Exposition) {
+    pub(crate) fn write(&self, out: &mut impl Out) {
         out.gauge("sexton_build_info", "the version of the agent");
         out.line(
             "sexton_build_info",
@@ -136,6 +139,7 @@ impl Own {
         self.write_findings(out);
         self.write_forecasts(out);
         self.write_fleet(out);
+        self.write_exports(out);
     }
 
     /// Values without labels: name, help, value.
@@ -189,7 +193,7 @@ impl Own {
         ]
     }
 
-    fn write_sensors(&self, out: &mut Exposition) {
+    fn write_sensors(&self, out: &mut impl Out) {
         let sensors = || self.sensors.iter().take(MAX_SENSORS);
         out.gauge(
             "sexton_sensor_up",
@@ -209,7 +213,7 @@ impl Own {
         }
     }
 
-    fn write_verdict(&self, out: &mut Exposition) {
+    fn write_verdict(&self, out: &mut impl Out) {
         let Some(state) = &self.state else { return };
         out.gauge(
             "sexton_verdict",
@@ -226,7 +230,7 @@ impl Own {
         out.line(name, [], judged);
     }
 
-    fn write_findings(&self, out: &mut Exposition) {
+    fn write_findings(&self, out: &mut impl Out) {
         let rank = |severity: &str| SEVERITIES.iter().position(|known| *known == severity);
         let mut shown: Vec<&Finding> = self.findings.iter().collect();
         shown.sort_by_key(|finding| (rank(&finding.severity), finding.since_seconds));
@@ -251,7 +255,7 @@ impl Own {
         }
     }
 
-    fn write_forecasts(&self, out: &mut Exposition) {
+    fn write_forecasts(&self, out: &mut impl Out) {
         if self.forecasts.is_empty() {
             return;
         }
@@ -267,7 +271,7 @@ impl Own {
         }
     }
 
-    fn write_fleet(&self, out: &mut Exposition) {
+    fn write_fleet(&self, out: &mut impl Out) {
         let Some(fleet) = &self.fleet else { return };
         let name = "sexton_fleet_up";
         out.gauge(
@@ -299,25 +303,68 @@ impl Own {
             out.line(name, [], value as f64);
         }
     }
-}
 
-impl Exposition {
-    pub(crate) fn gauge(&mut self, name: &'static str, help: &'static str) {
-        let is_counter = false;
-        self.head(Head {
-            name,
-            help,
-            is_counter,
-        });
-    }
-
-    pub(crate) fn counter(&mut self, name: &'static str, help: &'static str) {
-        let is_counter = true;
-        self.head(Head {
-            name,
-            help,
-            is_counter,
-        });
+    fn write_exports(&self, out: &mut impl Out) {
+        if self.exports.is_empty() {
+            return;
+        }
+        type Figure = (&'static str, &'static str, fn(&Stats) -> f64);
+        let counters: [Figure; 6] = [
+            (
+                "sexton_export_sent_total",
+                "windows that a receiver took",
+                |it| it.n_sent as f64,
+            ),
+            (
+                "sexton_export_sent_bytes_total",
+                "bytes of requests that a receiver took",
+                |it| it.sent_bytes as f64,
+            ),
+            (
+                "sexton_export_requests_total",
+                "requests to a receiver",
+                |it| it.n_requests as f64,
+            ),
+            (
+                "sexton_export_refused_total",
+                "requests that a receiver refused for good, and items that it left out",
+                |it| it.n_refused as f64,
+            ),
+            (
+                "sexton_export_dropped_total",
+                "windows that were dropped: older than the receiver takes, or gone from the ring",
+                |it| it.n_dropped as f64,
+            ),
+            (
+                "sexton_export_folded_samples_total",
+                "samples whose owner was folded into other",
+                |it| it.n_folded as f64,
+            ),
+        ];
+        for (name, help, figure) in counters {
+            out.counter(name, help);
+            for stats in &self.exports {
+                out.line(name, [("channel", stats.channel.as_str())], figure(stats));
+            }
+        }
+        let gauges: [Figure; 2] = [
+            (
+                "sexton_export_lag_seconds",
+                "age of the last window that was sent or is waiting",
+                |it| it.lag_seconds,
+            ),
+            (
+                "sexton_export_up",
+                "1 while a receiver takes what is sent, else 0",
+                |it| flag(it.trouble.is_none()),
+            ),
+        ];
+        for (name, help, figure) in gauges {
+            out.gauge(name, help);
+            for stats in &self.exports {
+                out.line(name, [("channel", stats.channel.as_str())], figure(stats));
+            }
+        }
     }
 }
 
@@ -336,6 +383,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::Format;
+    use crate::exposition::Exposition;
 
     fn finding(i: u64, severity: &str) -> Finding {
         Finding {

@@ -10,9 +10,10 @@ use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record};
 use sexton_model::subject::SubjectKind;
 
-use crate::exposition::{Exposition, Format};
+use crate::exposition::{Exposition, Format, Out};
 use crate::family::{Ends, Family};
 use crate::own::Own;
+use crate::points::{AllPoints, Points};
 use crate::room::share;
 
 /// A node never has more series than this, whatever runs on it.
@@ -104,17 +105,12 @@ impl Metrics {
 
     /// The answer to a scrape.
     pub fn render(&mut self, own: &Own, format: Format, now: Moment) -> String {
-        let ends = Ends {
-            now,
-            gaps: &self.gaps,
-            polls: &self.polls,
-        };
-        self.families
-            .iter_mut()
-            .for_each(|family| family.end(&ends));
+        self.end(now);
         let mut most = MAX_SERIES;
         loop {
-            let text = self.write(own, format, most);
+            let mut out = Exposition::new(format);
+            self.write(Some(own), &mut out, most);
+            let text = out.finish();
             // Long names: fewer of them. Figures of the agent itself always fit.
             if text.len() <= MAX_BYTES || most < 100 {
                 return text;
@@ -123,9 +119,30 @@ impl Metrics {
         }
     }
 
-    fn write(&mut self, own: &Own, format: Format, most: usize) -> String {
-        let mut out = Exposition::new(format);
-        own.write(&mut out);
+    /// The same as points for a receiver. Figures of the agent itself are those of now, so that a
+    /// window of the past has none.
+    pub fn points(&mut self, own: Option<&Own>, now: Moment) -> Vec<Points> {
+        self.end(now);
+        let mut out = AllPoints::default();
+        self.write(own, &mut out, MAX_SERIES);
+        out.metrics
+    }
+
+    fn end(&mut self, now: Moment) {
+        let ends = Ends {
+            now,
+            gaps: &self.gaps,
+            polls: &self.polls,
+        };
+        self.families
+            .iter_mut()
+            .for_each(|family| family.end(&ends));
+    }
+
+    fn write(&mut self, own: Option<&Own>, out: &mut impl Out, most: usize) {
+        if let Some(own) = own {
+            own.write(out);
+        }
         let n_labelled = self.families.iter().filter(|it| it.is_labelled()).count();
         let n_plain = self.families.len() - n_labelled;
         // Of each metric with labels, one line says how many were folded; two more are totals.
@@ -134,7 +151,7 @@ impl Metrics {
         let each = share(counts, most.saturating_sub(taken));
         let mut folded = Vec::new();
         for family in &mut self.families {
-            let n_folded = family.write(each, &mut out);
+            let n_folded = family.write(each, out);
             if n_folded > 0 {
                 folded.push((family.name(), n_folded));
             }
@@ -157,7 +174,6 @@ impl Metrics {
         out.gauge("sexton_series", "series that this node exports");
         let n_series = out.n_series() as f64 + 1.0;
         out.line("sexton_series", [], n_series);
-        out.finish()
     }
 }
 

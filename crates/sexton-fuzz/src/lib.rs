@@ -23,10 +23,12 @@ mod targets {
     pub(crate) mod lvm;
     pub(crate) mod mounts;
     pub(crate) mod oci_manifest;
+    pub(crate) mod otlp;
     pub(crate) mod packed;
     pub(crate) mod partition_table;
     pub(crate) mod perf_data;
     pub(crate) mod perf_script;
+    pub(crate) mod pprof;
     pub(crate) mod preset;
     pub(crate) mod proc_files;
     pub(crate) mod runtime_state;
@@ -40,8 +42,9 @@ mod targets {
 
 use targets::{
     bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
-    journal, klog, lvm, mounts, oci_manifest, packed, partition_table, perf_data, perf_script,
-    preset, proc_files, runtime_state, segment, tar_layer, unit_file, virtual_disk, wal, xfs,
+    journal, klog, lvm, mounts, oci_manifest, otlp, packed, partition_table, perf_data,
+    perf_script, pprof, preset, proc_files, runtime_state, segment, tar_layer, unit_file,
+    virtual_disk, wal, xfs,
 };
 
 /// One parser.
@@ -69,10 +72,12 @@ pub static TARGETS: &[Target] = &[
     lvm::TARGET,
     mounts::TARGET,
     oci_manifest::TARGET,
+    otlp::TARGET,
     packed::TARGET,
     partition_table::TARGET,
     perf_data::TARGET,
     perf_script::TARGET,
+    pprof::TARGET,
     preset::TARGET,
     proc_files::TARGET,
     runtime_state::TARGET,

@@ -1,20 +1,12 @@
 //! What can go wrong between a node and its API server.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use sexton_http::HttpError;
 
 /// Why something could not be told to, or asked of, the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum KubernetesError {
-    /// A file that says how to reach the API server cannot be read.
-    #[error("cannot read {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
     /// This is no pod, or one without a service account.
     #[error(
         "{name} is not set: this is no pod of a cluster; name a kubeconfig with kubeconfig = \"FILE\""
@@ -31,40 +23,9 @@ pub enum KubernetesError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// No connection.
-    #[error("cannot connect to the API server {server}")]
-    Connect {
-        /// Which.
-        server: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The connection broke, or what came was no HTTP.
-    #[error("the API server {server} broke off")]
-    Http {
-        /// Which.
-        server: String,
-        /// Why.
-        #[source]
-        source: hyper::Error,
-    },
-    /// No answer in time.
-    #[error("the API server {server} did not answer within {} s", limit.as_secs())]
-    Late {
-        /// Which.
-        server: String,
-        /// The time.
-        limit: Duration,
-    },
-    /// It answered with more than an answer may have.
-    #[error("the API server {server} answered with more than {limit} bytes")]
-    TooLarge {
-        /// Which.
-        server: String,
-        /// The bound.
-        limit: usize,
-    },
+    /// The API server gave no answer, or a file with credentials cannot be used.
+    #[error("cannot ask the API server of Kubernetes")]
+    Ask(#[source] HttpError),
     /// It refused.
     #[error("{what}: the API server answered {status}: {said}")]
     Refused {
@@ -84,13 +45,6 @@ impl KubernetesError {
         Self::Unusable {
             what: what.into(),
             why: why.into(),
-        }
-    }
-
-    pub(crate) fn file(path: &Path, source: std::io::Error) -> Self {
-        Self::File {
-            path: path.to_owned(),
-            source,
         }
     }
 

@@ -3,8 +3,10 @@
 pub mod firefox;
 pub mod folded;
 pub mod html;
+pub mod otlp;
 mod packing;
 pub mod pprof;
+pub mod pprof_window;
 pub mod rows;
 pub mod speedscope;
 pub mod svg;

@@ -1,7 +1,7 @@
-//! Reads recordings of others: perf.data, the text of `perf script`, folded stacks; each
-//! also packed with gzip. Everything streams: samples go to a [`Sink`] as they are read, and
-//! what is kept (names, frames, stacks) does not grow with the length of a recording but
-//! with how much differs in it.
+//! Reads recordings of others: perf.data, the text of `perf script`, folded stacks, pprof and
+//! profiles of OpenTelemetry; each also packed with gzip. All but the last two stream: samples
+//! go to a [`Sink`] as they are read, and what is kept (names, frames, stacks) does not grow
+//! with the length of a recording but with how much differs in it.
 //!
 //! A truncated or damaged file gives what could be read; [`Report::stopped`] says where it
 //! ended and why.
@@ -9,8 +9,12 @@
 mod bytes;
 mod folded;
 mod lines;
+mod listed;
+mod otlp;
 pub mod perf_data;
 mod perf_script;
+mod pprof;
+mod wire;
 
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -120,6 +124,10 @@ pub enum Format {
     PerfScript,
     /// One line per stack, frames separated by semicolons, then a count.
     Folded,
+    /// `profile.proto` of pprof.
+    Pprof,
+    /// Profiles of OpenTelemetry.
+    Otlp,
 }
 
 impl fmt::Display for Format {
@@ -129,6 +137,8 @@ impl fmt::Display for Format {
             Self::PerfPipe => "perf.data in pipe mode",
             Self::PerfScript => "perf script text",
             Self::Folded => "folded stacks",
+            Self::Pprof => "pprof",
+            Self::Otlp => "OTLP profiles",
         })
     }
 }
@@ -220,7 +230,7 @@ pub enum ImportError {
     Read(#[source] io::Error),
     /// It is something else.
     #[error(
-        "it is no recording that is known here: neither perf.data, nor perf script text, nor folded stacks"
+        "it is no recording that is known here: neither perf.data, perf script text, folded stacks, pprof nor OTLP profiles"
     )]
     Unknown,
     /// It has frames as in perf script text, but nothing says whose they are.
@@ -329,6 +339,8 @@ impl<'a> Importer<'a> {
             }
             Format::PerfScript => Ok(perf_script::read(self, window)),
             Format::Folded => Ok(folded::read(self, window)),
+            Format::Pprof => Ok(pprof::read(self, window)),
+            Format::Otlp => Ok(otlp::read(self, window)),
         }
     }
 }
@@ -349,6 +361,9 @@ pub fn sniff(start: &[u8]) -> Result<Format, ImportError> {
     }
     if start.starts_with(b"2ELIFREP") {
         return Err(ImportError::BigEndian);
+    }
+    if let Some(format) = wire::kind(start) {
+        return Ok(format);
     }
     if perf_script::is_likely(start) {
         Ok(Format::PerfScript)

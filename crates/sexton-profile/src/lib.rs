@@ -21,6 +21,7 @@ pub mod import;
 pub mod kept;
 pub mod merge;
 pub mod names;
+pub mod proto;
 pub mod symbols;
 pub mod tables;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub mod threads;
 pub mod top;
 pub mod walk;
 pub mod weight;
+pub mod window;
 
 /// The core of a sample whose recording does not say.
 pub const NO_CPU: u32 = u32::MAX;

@@ -6,6 +6,7 @@
 //! boots/0001-<boot id>/    a bundle: what was recorded
 //! findings/0001-<boot id>/ a bundle: the lives of findings
 //! incidents/<name>/        bundles that outlive the ring
+//! export/<name>.json       how far an exporter has come
 //! ```
 
 use std::fs;

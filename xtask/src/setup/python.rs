@@ -1,5 +1,5 @@
 //! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
-//! what decodes pprof files, checks JSON against a schema, reads YAML, HCL and kickstart files,
+//! what decodes pprof files and OTLP, checks JSON against a schema, reads YAML, HCL and kickstart files,
 //! runs Ansible, and asks a server all sorts of things that its OpenAPI document allows or forbids.
 
 use std::path::Path;
@@ -13,6 +13,7 @@ const PACKAGES: &[&str] = &[
     "ansible-core",
     "duckdb",
     "jsonschema",
+    "opentelemetry-proto",
     "pandas",
     "protobuf",
     "pyarrow",
@@ -23,7 +24,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// What these packages are called when they are used.
-const MODULES: &str = "ansible, duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, hcl2, schemathesis, yaml";
+const MODULES: &str = "ansible, duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, hcl2, opentelemetry.proto, schemathesis, yaml";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use sexton_http::{Identity, Part, Server, Trust};
 
-use super::{Access, Identity, Part};
+use super::Access;
 use crate::error::KubernetesError;
 
 #[derive(Deserialize)]
@@ -125,12 +126,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Access, KubernetesError> {
             )));
         }
     };
+    let authority = authority.filter(|_| is_https);
     Ok(Access {
-        host,
-        port,
-        authority: authority.filter(|_| is_https),
-        server_name: cluster.tls_server_name.clone(),
-        identity,
+        server: Server {
+            host,
+            port,
+            trust: authority.map_or(Trust::Plain, Trust::Authority),
+            server_name: cluster.tls_server_name.clone(),
+            identity,
+        },
     })
 }
 
@@ -220,10 +224,14 @@ users:
     #[test]
     fn the_kubelets_own_is_read() {
         let access = read(Path::new("/etc/kubernetes/kubelet.conf"), KUBELET).expect("it is good");
-        assert_eq!((access.host.as_str(), access.port), ("fd00::1", 6443));
+        assert_eq!(
+            (access.server.host.as_str(), access.server.port),
+            ("fd00::1", 6443)
+        );
         assert_eq!(access.server(), "[fd00::1]:6443");
-        assert_eq!(access.authority, Some(Part::Given(b"hello".to_vec())));
-        let Identity::Certificate { chain, key } = access.identity else {
+        let authority = Trust::Authority(Part::Given(b"hello".to_vec()));
+        assert_eq!(access.server.trust, authority);
+        let Identity::Certificate { chain, key } = access.server.identity else {
             panic!("{access:?}");
         };
         let file = |path: &str| Part::File(path.into());

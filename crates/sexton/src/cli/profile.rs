@@ -163,6 +163,8 @@ pub enum ExportFormat {
     Folded,
     /// gzip-packed profile.proto, with times as labels
     Pprof,
+    /// Profiles of OpenTelemetry as protobuf, with times
+    Otlp,
     /// JSON for speedscope
     Speedscope,
     /// JSON for the Firefox Profiler

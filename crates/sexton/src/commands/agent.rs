@@ -4,6 +4,7 @@
 mod act;
 pub mod config;
 mod fleet;
+mod export;
 pub mod kubernetes;
 mod page;
 mod remedy;
@@ -29,6 +30,7 @@ use crate::cli::btf;
 use crate::exit::Exit;
 use crate::policy;
 use config::Config;
+use export::Export;
 use kubernetes::Kubernetes;
 use remedy::Remedy;
 
@@ -72,11 +74,14 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     let scrape = scrape::Scrape::new();
     let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
     let fleet = fleet::start(&config, &host, agent.bundle(), log())?;
+    let ring = (config.ring.as_path(), agent.bundle());
+    let export = Export::start(&config.export, ring, &shared, log)?;
     let remedy = Remedy::new(&config.remedy);
     let taps = [
         config.http.map(|_| scrape.tap()),
         kubernetes.as_ref().map(Kubernetes::tap),
         fleet.as_ref().map(Fleet::tap),
+        export.as_ref().map(Export::tap),
     ];
     set_taps(&mut agent, taps.into_iter().flatten().collect());
     let told = [
@@ -100,6 +105,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         kubernetes.iter().for_each(|it| it.tell_status(&shared));
         remedy.tell(&mut agent);
         fleet.iter().for_each(|it| it.tell_status(&shared));
+        export.iter().for_each(|it| it.tell_status(&shared));
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
@@ -180,6 +186,9 @@ fn reload_config(
             }
             if config.fleet != old.fleet {
                 waiting.push("fleet".into());
+            }
+            if config.export != old.export {
+                waiting.push("export".into());
             }
             if is_elsewhere {
                 waiting.push("listen".into());

@@ -91,6 +91,7 @@ fn text(out: &mut dyn Write, status: &Status) -> io::Result<()> {
     if let Some(reports) = &status.fleet {
         fleet(out, reports, now_ns)?;
     }
+    exports(out, status)?;
     if !status.needs_restart.is_empty() {
         writeln!(
             out,
@@ -156,6 +157,21 @@ fn judge(out: &mut dyn Write, status: &Status, now_ns: u64) -> io::Result<()> {
             "judge    no verdict yet: the first comes within a minute"
         ),
     }
+}
+
+fn exports(out: &mut dyn Write, status: &Status) -> io::Result<()> {
+    for (n, export) in status.exports.iter().enumerate() {
+        let title = if n == 0 { "exports" } else { "" };
+        writeln!(
+            out,
+            "{title:<8} {}: sent {}, refused {}, dropped {}, {:.0} s behind",
+            export.channel, export.sent, export.refused, export.dropped, export.lag_seconds
+        )?;
+        if let Some(trouble) = &export.trouble {
+            writeln!(out, "         {trouble}")?;
+        }
+    }
+    Ok(())
 }
 
 fn sensors(out: &mut dyn Write, status: &Status) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //! the start, with its line and its key.
 
 pub mod fleet;
+pub mod export;
 pub mod kubernetes;
 mod listen;
 mod reader;
@@ -20,6 +21,7 @@ use sexton_store::Limits;
 use crate::cli::agent::SOCKET;
 use crate::quantity;
 use fleet::FleetConfig;
+use export::ExportConfig;
 use kubernetes::KubernetesConfig;
 pub use listen::TlsFiles;
 use reader::{Entry, Reader, Wrong};
@@ -30,9 +32,6 @@ pub const USUAL: &str = "/etc/sexton/agent.toml";
 
 /// A configuration is a page; more is a mistake in the name of the file.
 const MAX_BYTES: u64 = 1 << 20;
-
-/// Tables that are kept for what is not built yet.
-const NOT_YET: [&str; 1] = ["export"];
 
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
@@ -59,6 +58,7 @@ pub struct Config {
     pub kubernetes: KubernetesConfig,
     pub remedy: RemedyConfig,
     pub fleet: FleetConfig,
+    pub export: ExportConfig,
 }
 
 impl Default for Config {
@@ -83,6 +83,7 @@ impl Default for Config {
             kubernetes: KubernetesConfig::default(),
             remedy: RemedyConfig::default(),
             fleet: FleetConfig::default(),
+            export: ExportConfig::default(),
         }
     }
 }
@@ -125,14 +126,11 @@ impl Config {
                 }
                 "remedy" => reader.each(entry, |key| config.remedy.key(&reader, key))?,
                 "fleet" => reader.each(entry, |key| config.fleet.key(&reader, key))?,
-                name if NOT_YET.contains(&name) => {
-                    let text = format!("[{name}] is not supported yet; remove it");
-                    return Err(reader.wrong(entry, text));
-                }
+                "export" => reader.each(entry, |key| config.export.key(&reader, key))?,
                 name => {
                     let text = format!(
                         "there is no table [{name}]; there are ring, listen, sensors, budget, judge, \
-                         kubernetes, fleet, remedy"
+                         kubernetes, export, fleet, remedy"
                     );
                     return Err(reader.wrong(entry, text));
                 }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sexton_agent::{Status, Tap};
+use sexton_export::push::Stats;
 use sexton_export::{Finding, FleetReports, Forecast, Format, Metrics, Own, Sensor};
 use sexton_host::clock;
 
@@ -36,7 +37,8 @@ impl Scrape {
     }
 }
 
-fn own(status: &Status) -> Own {
+/// Figures of the agent itself.
+pub fn own(status: &Status) -> Own {
     let sensors = status.sensors.iter().filter(|(_, it)| it.state != "off");
     let sensors = sensors.map(|(name, sensor)| Sensor {
         name: name.clone(),
@@ -53,6 +55,18 @@ fn own(status: &Status) -> Own {
         what: forecast.what.clone(),
         limit: forecast.limit.clone(),
         seconds: forecast.in_days * 86_400.0,
+    });
+    let exports = status.exports.iter().map(|export| Stats {
+        channel: export.channel.clone(),
+        n_requests: export.requests,
+        n_sent: export.sent,
+        sent_bytes: export.sent_bytes,
+        n_refused: export.refused,
+        n_dropped: export.dropped,
+        n_cut: export.cut,
+        n_folded: export.folded,
+        lag_seconds: export.lag_seconds,
+        trouble: export.trouble.clone(),
     });
     Own {
         version: status.version.clone(),
@@ -78,5 +92,6 @@ fn own(status: &Status) -> Own {
             failed: fleet.failed,
             waiting: fleet.waiting,
         }),
+        exports: exports.collect(),
     }
 }

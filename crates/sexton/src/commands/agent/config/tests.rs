@@ -98,6 +98,7 @@ redact = ["subjects"]
                 subjects: true,
             },
         },
+        export: ExportConfig::default(),
     };
     assert_eq!(config, Ok(expected));
 }
