@@ -26,6 +26,7 @@ mod set;
 mod sysv;
 mod tree;
 mod udev;
+mod version;
 
 pub use folder::Want;
 pub(crate) use graph::start_of;

@@ -69,7 +69,7 @@ impl UnitSet {
     /// Reads all of them.
     pub fn read(tree: &mut Tree<'_>) -> Self {
         let search = Search::read(tree);
-        let presets = Presets::read(tree);
+        let presets = Presets::read(tree, search.version);
         let mut set = Self {
             units: BTreeMap::new(),
             wants: search

@@ -12,6 +12,7 @@ use crate::unit_file::file::{self, Assignment};
 use crate::unit_file::folder::Folder;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::tree::{Tree, Unread};
+use crate::unit_file::version::Version;
 
 /// Where units lie, strongest first.
 pub const SEARCH: &[&str] = &[
@@ -119,6 +120,8 @@ pub(crate) struct Info {
     has_rules: bool,
     has_also: bool,
     default_instance: Option<String>,
+    /// `systemctl` cannot follow it, though the service manager can.
+    is_odd: bool,
 }
 
 impl Info {
@@ -133,13 +136,14 @@ impl Info {
             || default().as_deref() == Some(link)
     }
 
-    fn install(&mut self, assignments: &[Assignment]) {
+    fn install(&mut self, assignments: &[Assignment], version: Version) {
         for assignment in assignments.iter().filter(|a| a.section == "Install") {
             let words = file::words(&assignment.value);
             match assignment.key.as_str() {
                 "Alias" if !name::may_alias(name::sort(&self.name)) => {}
                 "Alias" if words.is_empty() => self.aliases.clear(),
                 "Alias" => self.aliases.extend(words),
+                "UpheldBy" if !version.knows_upholds() => {}
                 "WantedBy" | "RequiredBy" | "UpheldBy" => self.has_rules |= !words.is_empty(),
                 "Also" => self.has_also |= !words.is_empty(),
                 "DefaultInstance" => self.default_instance = words.into_iter().next(),
@@ -179,6 +183,7 @@ pub(crate) struct Search {
     pub(crate) folders: Vec<Folder>,
     /// The same folders, links followed: `/lib` may be `/usr/lib`.
     real: Vec<PathBuf>,
+    pub(crate) version: Version,
 }
 
 /// What a path of the search turned out to be.
@@ -193,16 +198,34 @@ impl Search {
     pub(crate) fn read(tree: &mut Tree<'_>) -> Self {
         let mut real: Vec<PathBuf> = Vec::new();
         let mut folders = Vec::new();
-        for path in SEARCH {
+        let version = Version::read(tree);
+        let mut search = SEARCH.to_vec();
+        // A systemd of before the merge of `/usr` has its own units in `/lib`.
+        let is_split = tree
+            .link_meta(Path::new("/lib"))
+            .is_ok_and(|meta| meta.kind == Kind::Dir);
+        if is_split {
+            let at = |wanted: &str| SEARCH.iter().position(|path| *path == wanted);
+            let (Some(usr), Some(lib)) = (at("/usr/lib/systemd/system"), at("/lib/systemd/system"))
+            else {
+                unreachable!("both are in the search path");
+            };
+            search.swap(usr, lib);
+        }
+        for path in search {
             let folder = tree.simplify(&Path::new(path).join("x"));
             let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
             // The same folder by two names is read once.
             if !real.contains(&folder) {
                 real.push(folder);
-                folders.push(Folder::read(tree, path));
+                folders.push(Folder::read(tree, path, version));
             }
         }
-        Self { folders, real }
+        Self {
+            folders,
+            real,
+            version,
+        }
     }
 
     fn first(&self, name: &str) -> Option<PathBuf> {
@@ -221,16 +244,27 @@ impl Search {
         let mut path = self
             .find(&unit)
             .ok_or_else(|| Trouble::bad("there is no such unit"))?;
+        let mut is_odd = self.is_odd(&unit, &path);
         for _ in 0..N_LINKS_MAX {
             match self.step(tree, &unit, &path)? {
-                Step::Masked => return Ok(Info::new(unit, path, true)),
-                Step::File => return self.load(tree, unit, path),
+                Step::Masked => {
+                    return Ok(Info {
+                        is_odd,
+                        ..Info::new(unit, path, true)
+                    });
+                }
+                Step::File => {
+                    let mut info = self.load(tree, unit, path)?;
+                    info.is_odd |= is_odd;
+                    return Ok(info);
+                }
                 Step::Link(target, is_inside) => {
                     let last = target
                         .file_name()
                         .map(|name| name.to_string_lossy().into_owned());
                     let last = last.unwrap_or_default();
                     if !is_inside || last == unit {
+                        is_odd |= is_inside && self.version.refuses_own_name();
                         path = target;
                         continue;
                     }
@@ -249,6 +283,7 @@ impl Search {
                         .find(&next)
                         .ok_or_else(|| Trouble::bad("it leads to a unit that is not there"))?;
                     unit = next;
+                    is_odd |= self.is_odd(&unit, &path);
                 }
             }
         }
@@ -259,6 +294,16 @@ impl Search {
     fn find(&self, name: &str) -> Option<PathBuf> {
         let template = || name::template(name).and_then(|template| self.first(&template));
         self.first(name).or_else(template)
+    }
+
+    /// Whether a folder of that name is in front of the file.
+    fn is_odd(&self, name: &str, path: &Path) -> bool {
+        let template = name::template(name);
+        let is_named = |odd: &String| odd == name || template.as_ref() == Some(odd);
+        self.folders
+            .iter()
+            .take_while(|folder| !path.starts_with(&folder.path))
+            .any(|folder| folder.odd.iter().any(is_named))
     }
 
     fn step(&self, tree: &mut Tree<'_>, unit: &str, path: &Path) -> Result<Step, Trouble> {
@@ -301,12 +346,16 @@ impl Search {
             Unread::Missing => Trouble::bad("its file cannot be read"),
             Unread::Hidden => Trouble::Unread("its file cannot be read".into()),
         })?;
-        info.install(&file);
+        if let Some(line) = tree.bad_line(&info.path) {
+            return Err(Trouble::Bad(format!("{line} does not end: no section")));
+        }
+        info.install(&file, self.version);
         let mut names = vec![info.name.clone()];
         names.extend(name::template(&info.name));
         for drop_in in self.drop_ins(tree, &names) {
             if let Ok(file) = tree.settings(&drop_in) {
-                info.install(&file);
+                info.install(&file, self.version);
+                info.is_odd |= tree.bad_line(&drop_in).is_some();
             }
         }
         Ok(info)
@@ -336,6 +385,9 @@ impl Search {
 
     /// The state of a unit that was discovered under a name.
     pub(crate) fn state(&self, name: &str, info: &Info) -> State {
+        if info.is_odd {
+            return State::Bad;
+        }
         let below = |folders: &[&str]| folders.iter().any(|folder| info.path.starts_with(folder));
         if info.is_masked {
             return if below(&["/run"]) {
@@ -358,11 +410,7 @@ impl Search {
         ]) {
             return State::Generated;
         }
-        if below(&[
-            "/run/systemd/transient",
-            "/run/systemd/system.control",
-            "/etc/systemd/system.control",
-        ]) {
+        if below(&["/run/systemd/transient"]) {
             return State::Transient;
         }
         match self.enabled(info, true) {
@@ -415,6 +463,7 @@ impl Info {
             has_rules: false,
             has_also: false,
             default_instance: None,
+            is_odd: false,
         }
     }
 }
