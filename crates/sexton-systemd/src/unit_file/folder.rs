@@ -109,6 +109,9 @@ impl Folder {
                 if name::form(sub).is_some() {
                     self.odd.insert(sub.to_owned());
                 }
+                if version.follows_names() {
+                    self.note_links(tree, sub);
+                }
                 return;
             }
         };
@@ -134,6 +137,21 @@ impl Folder {
                 unit: entry.name,
                 link,
             });
+        }
+    }
+
+    /// Links that enable for `systemctl`, and start nothing.
+    fn note_links(&mut self, tree: &mut Tree<'_>, sub: &str) {
+        let path = self.path.join(sub);
+        for entry in some(tree, &path) {
+            if tree.link(&path.join(&entry.name)).is_err() {
+                continue;
+            }
+            if let Some(template) = name::template(&entry.name) {
+                let instances = self.wanted_by_template.entry(template).or_default();
+                instances.push(entry.name.clone());
+            }
+            self.wanted.insert(entry.name);
         }
     }
 

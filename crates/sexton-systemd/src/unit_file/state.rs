@@ -117,7 +117,8 @@ pub(crate) struct Info {
     pub(crate) is_masked: bool,
     /// The file and its drop-ins, as far as `[Install]` goes.
     pub(crate) aliases: Vec<String>,
-    has_rules: bool,
+    /// Whether `WantedBy=`, `RequiredBy=` and `UpheldBy=` name anything.
+    rules: [bool; 3],
     has_also: bool,
     default_instance: Option<String>,
     /// `systemctl` cannot follow it, though the service manager can.
@@ -144,7 +145,10 @@ impl Info {
                 "Alias" if words.is_empty() => self.aliases.clear(),
                 "Alias" => self.aliases.extend(words),
                 "UpheldBy" if !version.knows_upholds() => {}
-                "WantedBy" | "RequiredBy" | "UpheldBy" => self.has_rules |= !words.is_empty(),
+                // An empty one begins the list anew.
+                "WantedBy" => self.rules[0] = !words.is_empty(),
+                "RequiredBy" => self.rules[1] = !words.is_empty(),
+                "UpheldBy" => self.rules[2] = !words.is_empty(),
                 "Also" => self.has_also |= !words.is_empty(),
                 "DefaultInstance" => self.default_instance = words.into_iter().next(),
                 _ => {}
@@ -331,7 +335,11 @@ impl Search {
                 if is_inside {
                     validate_alias(path, &target).map_err(Trouble::Bad)?;
                 }
-                Ok(Step::Link(target, is_inside))
+                let is_unit = target
+                    .file_name()
+                    .is_some_and(|last| name::form(&last.to_string_lossy()).is_some());
+                let is_by_name = is_unit && self.version.follows_names();
+                Ok(Step::Link(target, is_inside || is_by_name))
             }
         }
     }
@@ -416,7 +424,7 @@ impl Search {
         match self.enabled(info, true) {
             Some(state) => state,
             None if self.enabled(info, false).is_some() => State::Indirect,
-            None if info.has_rules || !info.aliases.is_empty() => State::Disabled,
+            None if info.rules.contains(&true) || !info.aliases.is_empty() => State::Disabled,
             None if info.has_also => State::Indirect,
             None => State::Static,
         }
@@ -460,7 +468,7 @@ impl Info {
             path,
             is_masked,
             aliases: Vec::new(),
-            has_rules: false,
+            rules: [false; 3],
             has_also: false,
             default_instance: None,
             is_odd: false,

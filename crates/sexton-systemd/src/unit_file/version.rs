@@ -24,7 +24,9 @@ impl Version {
         let mut found = None;
         for folder in folders {
             let entries = tree.root().list(Path::new(&folder)).unwrap_or_default();
-            let versions = entries.iter().filter_map(|entry| of_library(entry.name.to_str()?));
+            let versions = entries
+                .iter()
+                .filter_map(|entry| of_library(entry.name.to_str()?));
             found = found.max(versions.max());
         }
         found.map_or(Self::NEWEST, Self)
@@ -33,6 +35,12 @@ impl Version {
     /// Whether `UpheldBy=` and `.upholds` enable, and presets may say `ignore`.
     pub(crate) fn knows_upholds(self) -> bool {
         self >= Self(254)
+    }
+
+    /// Whether links are followed by the last part of their target alone, and links in any folder
+    /// below a folder of units enable.
+    pub(crate) fn follows_names(self) -> bool {
+        self < Self(250)
     }
 
     /// Whether `systemctl` takes a link in the search path to a unit of the same name for a loop.

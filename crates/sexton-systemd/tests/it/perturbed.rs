@@ -301,7 +301,13 @@ impl Copy {
     /// The text of a unit or drop-in, of which `[Install]` matters.
     fn text(&mut self) -> String {
         let mut text = String::new();
-        let start = self.any(&["", "\u{feff}", "# first\n", "\n\n", "[Unit]\nWants=a.service\n"]);
+        let start = self.any(&[
+            "",
+            "\u{feff}",
+            "# first\n",
+            "\n\n",
+            "[Unit]\nWants=a.service\n",
+        ]);
         text.push_str(start);
         for _ in 0..self.random.below(4) {
             let section = self.any(&[
@@ -347,7 +353,14 @@ impl Copy {
         }
         let mut text = String::new();
         for _ in 0..=self.random.below(4) {
-            let word = self.any(&["enable", "disable", "ignore", "Enable", "disable\t", "nonsense"]);
+            let word = self.any(&[
+                "enable",
+                "disable",
+                "ignore",
+                "Enable",
+                "disable\t",
+                "nonsense",
+            ]);
             let unit = self.unit();
             let pattern = match self.random.below(8) {
                 0 => "*".to_owned(),
@@ -373,7 +386,9 @@ fn name_the_version(root: &Path, copy: &Path) {
     for entry in fs::read_dir(root.join("usr/lib")).expect("listed") {
         folders.push(entry.expect("listed").path().join("systemd"));
     }
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
     let library = entries
         .flatten()
         .map(|entry| entry.expect("listed").path())
@@ -396,7 +411,9 @@ fn names(folder: &Path) -> Vec<String> {
 
 fn asked(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}: no number")),
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={text}: no number")),
         Err(_) => default,
     }
 }
@@ -424,7 +441,11 @@ fn check(suite: &str) {
         }
         if !listed.is_empty() {
             let done = &copy.done;
-            write!(differences, "seed {seed}, case {case}:\n{done} =>\n{listed}").expect("text");
+            write!(
+                differences,
+                "seed {seed}, case {case}:\n{done} =>\n{listed}"
+            )
+            .expect("text");
         }
     }
     assert!(differences.is_empty(), "{differences}");

@@ -126,7 +126,9 @@ mod tests {
     fn places_in_chunks() {
         let mut chunks = Chunks::default();
         chunks.add(1000, &item(100, 4, &[5000]), 1).expect("fits");
-        chunks.add(500, &item(500, 0x22, &[0, 700]), 1).expect("fits");
+        chunks
+            .add(500, &item(500, 0x22, &[0, 700]), 1)
+            .expect("fits");
         let check = |place: u64, expected: Option<(Vec<u64>, u64)>| {
             assert_eq!(chunks.find(place).ok(), expected, "{place}");
         };

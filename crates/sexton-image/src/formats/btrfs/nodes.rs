@@ -213,7 +213,9 @@ impl Nodes {
     pub(super) fn read(&self, mut place: u64, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             let (copies, left) = self.chunks.find(place)?;
-            let n = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            let n = buffer
+                .len()
+                .min(usize::try_from(left).unwrap_or(usize::MAX));
             let (piece, rest) = buffer.split_at_mut(n);
             let copy = copies.first().ok_or(io::ErrorKind::UnexpectedEof)?;
             self.bytes.read_exact_at(*copy, piece)?;
@@ -226,8 +228,5 @@ impl Nodes {
 
 /// From the first to the last key of one sort of an object.
 pub(super) fn of_object(object: u64, sort: u8) -> (Key, Key) {
-    (
-        Key::new(object, sort, 0),
-        Key::new(object, sort, u64::MAX),
-    )
+    (Key::new(object, sort, 0), Key::new(object, sort, u64::MAX))
 }

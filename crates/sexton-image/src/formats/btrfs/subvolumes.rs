@@ -199,9 +199,8 @@ fn asked(all: &[(u64, String)], options: &[String]) -> Option<Asked> {
         if let Some(number) = option.strip_prefix("subvolid=") {
             let number: Option<u64> = number.parse().ok();
             let number = number.map(|number| if number == 0 { TOP } else { number });
-            let found = number.filter(|number| {
-                *number == TOP || all.iter().any(|(known, _)| known == number)
-            });
+            let found = number
+                .filter(|number| *number == TOP || all.iter().any(|(known, _)| known == number));
             return Some(found.map_or_else(|| Asked::Gone(option.clone()), Asked::Found));
         }
     }
@@ -252,7 +251,9 @@ pub(super) fn joined(
     let own = own.map(|mount| mount.what.clone());
     let names = volumes::names(&filesystem.nodes.bytes);
     let is_this = |mount: &Mount| {
-        let is_named = names.iter().any(|name| name.eq_ignore_ascii_case(&mount.what));
+        let is_named = names
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(&mount.what));
         mount.sort == "btrfs" && (is_named || own.as_ref() == Some(&mount.what))
     };
     let mut joined = Mounted::new(root);
@@ -266,9 +267,8 @@ pub(super) fn joined(
             Some(Asked::Gone(option)) => Err(format!("{option}: there is no such subvolume")),
             None => default(filesystem).map_err(|error| error.to_string()),
         };
-        let opened = number.and_then(|number| {
-            open(filesystem, number).map_err(|error| error.to_string())
-        });
+        let opened =
+            number.and_then(|number| open(filesystem, number).map_err(|error| error.to_string()));
         match opened {
             Ok(root) => joined.mount(Path::new(place), root),
             Err(why) => gaps.add(format!("{place}: {why} (/etc/fstab)")),

@@ -140,9 +140,8 @@ fn parse(raw: &[u8], sum: Sum, checks_sums: bool) -> io::Result<Superblock> {
 
 impl Superblock {
     fn check(&self) -> io::Result<()> {
-        let is_possible = |bytes: usize, from| {
-            (from..=64 << 10).contains(&bytes) && bytes.is_power_of_two()
-        };
+        let is_possible =
+            |bytes: usize, from| (from..=64 << 10).contains(&bytes) && bytes.is_power_of_two();
         match is_possible(self.sector_bytes, 4096) && is_possible(self.node_bytes, 4096) {
             true => Ok(()),
             false => Err(invalid("impossible sizes in the superblock")),
