@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::chunks::Chunks;
-use super::layout::{KEY_BYTES, Key, long, part, size, word};
+use super::layout::{KEY_BYTES, Key, long, part, size};
 use super::superblock::{Pointer, Superblock};
 use crate::bytes::Shared;
 use crate::tree::invalid;
@@ -17,7 +17,7 @@ const POINTER_BYTES: usize = KEY_BYTES + 16;
 /// As high as a tree may be (`BTRFS_MAX_LEVEL`).
 const N_LEVELS_MAX: u8 = 8;
 
-/// Blocks that are kept: at 16 KiB each 4 MiB.
+/// Blocks that are kept: at 16 KiB each 4 MiB, and half as much for their keys.
 const N_KEPT_MAX: usize = 256;
 
 /// The device, its chunks, and the blocks that were read last.
@@ -25,7 +25,33 @@ pub(super) struct Nodes {
     pub(super) bytes: Shared,
     pub(super) superblock: Superblock,
     pub(super) chunks: Chunks,
-    kept: Mutex<HashMap<u64, Arc<Vec<u8>>>>,
+    kept: Mutex<HashMap<u64, Arc<Node>>>,
+}
+
+/// A block of a tree.
+struct Node {
+    raw: Vec<u8>,
+    keys: Vec<Key>,
+}
+
+impl Node {
+    fn parse(raw: Vec<u8>, level: u8) -> io::Result<Self> {
+        let n = size(&raw, 96)?;
+        let entry_bytes = match level {
+            0 => ITEM_BYTES,
+            _ => POINTER_BYTES,
+        };
+        if n > (raw.len() - HEAD_BYTES) / entry_bytes {
+            return Err(invalid("a block of a tree with an impossible size"));
+        }
+        let keys: Vec<Key> = (0..n)
+            .map(|n| Key::parse(&raw, HEAD_BYTES + n * entry_bytes))
+            .collect::<io::Result<_>>()?;
+        match keys.windows(2).all(|pair| pair[0] < pair[1]) {
+            true => Ok(Self { raw, keys }),
+            false => Err(invalid("keys of a tree out of order")),
+        }
+    }
 }
 
 /// What to do with an item: go on or stop.
@@ -98,32 +124,21 @@ impl Nodes {
         visit: Visit<'_>,
     ) -> io::Result<bool> {
         let node = self.node(pointer)?;
-        let n = size(&node, 96)?;
-        let entry_bytes = match pointer.level {
-            0 => ITEM_BYTES,
-            _ => POINTER_BYTES,
-        };
-        if n > (node.len() - HEAD_BYTES) / entry_bytes {
-            return Err(invalid("a block of a tree with an impossible size"));
-        }
-        let at = |n: usize| HEAD_BYTES + n * entry_bytes;
-        let keys: Vec<Key> = (0..n)
-            .map(|n| Key::parse(&node, at(n)))
-            .collect::<io::Result<_>>()?;
-        let is_in_order = keys.windows(2).all(|pair| pair[0] < pair[1])
-            && first.is_none_or(|first| keys.first() == Some(&first))
+        let (raw, keys) = (&node.raw, &node.keys);
+        let is_in_place = first.is_none_or(|first| keys.first() == Some(&first))
             && end.is_none_or(|end| keys.last().is_none_or(|last| *last < end));
-        if !is_in_order {
+        if !is_in_place {
             return Err(invalid("keys of a tree out of order"));
         }
         if pointer.level == 0 {
-            for (n, key) in keys.iter().enumerate() {
-                if *key < range.from || *key > range.to {
-                    continue;
+            let start = keys.partition_point(|key| *key < range.from);
+            for (n, key) in keys.iter().enumerate().skip(start) {
+                if *key > range.to {
+                    break;
                 }
-                let entry = part(&node, at(n) + KEY_BYTES, 8)?;
+                let entry = part(raw, HEAD_BYTES + n * ITEM_BYTES + KEY_BYTES, 8)?;
                 let from = HEAD_BYTES.saturating_add(size(entry, 0)?);
-                if !visit(*key, part(&node, from, size(entry, 4)?)?)? {
+                if !visit(*key, part(raw, from, size(entry, 4)?)?)? {
                     return Ok(false);
                 }
             }
@@ -135,10 +150,11 @@ impl Nodes {
             if keys[n] > range.to {
                 break;
             }
+            let at = HEAD_BYTES + n * POINTER_BYTES + KEY_BYTES;
             let below = Pointer {
-                place: long(&node, at(n) + KEY_BYTES)?,
+                place: long(raw, at)?,
                 level: pointer.level - 1,
-                generation: long(&node, at(n) + KEY_BYTES + 8)?,
+                generation: long(raw, at + 8)?,
             };
             let next = keys.get(n + 1).copied().or(end);
             if !self.branch(below, range, Some(keys[n]), next, visit)? {
@@ -148,11 +164,11 @@ impl Nodes {
         Ok(true)
     }
 
-    fn node(&self, pointer: Pointer) -> io::Result<Arc<Vec<u8>>> {
+    fn node(&self, pointer: Pointer) -> io::Result<Arc<Node>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept().get(&pointer.place).cloned();
         if let Some(node) = known {
-            self.check_place(&node, pointer)?;
+            self.check_place(&node.raw, pointer)?;
             return Ok(node);
         }
         let node_bytes = self.superblock.node_bytes;
@@ -172,7 +188,7 @@ impl Nodes {
                 break;
             }
         }
-        let node = Arc::new(outcome?);
+        let node = Arc::new(Node::parse(outcome?, pointer.level)?);
         let mut kept = kept();
         if kept.len() >= N_KEPT_MAX {
             kept.clear();
@@ -201,11 +217,7 @@ impl Nodes {
         if self.superblock.checks_sums && long(node, 80)? != pointer.generation {
             return Err(invalid("a block of a tree of another time"));
         }
-        // Items are counted with 32 bits, and a block holds far fewer.
-        match word(node, 96)? {
-            n if n > 65_536 => Err(invalid("a block of a tree with an impossible size")),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Fills a buffer from a place of the filesystem on: of files, of which one copy is as good
