@@ -112,56 +112,67 @@ fn segment_into(segment: &[u8], unpacked: &mut Vec<u8>, room: usize) -> io::Resu
     }
     loop {
         let code = input.byte()?;
-        let (distance, len, n_after) = match code {
-            0..16 if n_before == 0 => {
-                let len = match code {
-                    0 => input.longer(15)?,
-                    len => len,
-                };
-                output.literals(&mut input, len + 3)?;
-                n_before = MANY;
-                continue;
-            }
-            0..16 => {
-                let distance = (input.byte()? << 2) + (code >> 2) + 1;
-                match n_before {
-                    MANY => (distance + 2048, 3, code & 3),
-                    _ => (distance, 2, code & 3),
-                }
-            }
-            16..32 => {
-                let len = match code & 7 {
-                    0 => input.longer(7)?,
-                    len => len,
-                };
-                let low = input.pair()?;
-                let distance = 16_384 + ((code & 8) << 11) + (low >> 2);
-                if distance == 16_384 {
-                    return Ok(());
-                }
-                (distance, len + 2, low & 3)
-            }
-            32..64 => {
-                let len = match code & 31 {
-                    0 => input.longer(31)?,
-                    len => len,
-                };
-                let low = input.pair()?;
-                ((low >> 2) + 1, len + 2, low & 3)
-            }
-            _ => {
-                let len = match code {
-                    64..128 => 3 + (code >> 5 & 1),
-                    _ => 5 + (code >> 5 & 3),
-                };
-                let distance = (input.byte()? << 3) + (code >> 2 & 7) + 1;
-                (distance, len, code & 3)
-            }
+        if code < 16 && n_before == 0 {
+            let len = match code {
+                0 => input.longer(15)?,
+                len => len,
+            };
+            output.literals(&mut input, len + 3)?;
+            n_before = MANY;
+            continue;
+        }
+        let Some((distance, len, n_after)) = matched(code, n_before, &mut input)? else {
+            return Ok(());
         };
         output.copy(distance, len)?;
         output.literals(&mut input, n_after)?;
         n_before = n_after;
     }
+}
+
+/// What is copied: how far back it is, how long, and how many literals follow. `None` is the end.
+fn matched(
+    code: usize,
+    n_before: usize,
+    input: &mut Input<'_>,
+) -> io::Result<Option<(usize, usize, usize)>> {
+    Ok(Some(match code {
+        0..16 => {
+            let distance = (input.byte()? << 2) + (code >> 2) + 1;
+            match n_before {
+                MANY => (distance + 2048, 3, code & 3),
+                _ => (distance, 2, code & 3),
+            }
+        }
+        16..32 => {
+            let len = match code & 7 {
+                0 => input.longer(7)?,
+                len => len,
+            };
+            let low = input.pair()?;
+            let distance = 16_384 + ((code & 8) << 11) + (low >> 2);
+            if distance == 16_384 {
+                return Ok(None);
+            }
+            (distance, len + 2, low & 3)
+        }
+        32..64 => {
+            let len = match code & 31 {
+                0 => input.longer(31)?,
+                len => len,
+            };
+            let low = input.pair()?;
+            ((low >> 2) + 1, len + 2, low & 3)
+        }
+        _ => {
+            let len = match code {
+                64..128 => 3 + (code >> 5 & 1),
+                _ => 5 + (code >> 5 & 3),
+            };
+            let distance = (input.byte()? << 3) + (code >> 2 & 7) + 1;
+            (distance, len, code & 3)
+        }
+    }))
 }
 
 #[cfg(test)]
