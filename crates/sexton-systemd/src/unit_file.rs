@@ -16,6 +16,7 @@ pub mod start;
 pub mod state;
 pub mod timer;
 
+mod alias;
 mod boot;
 pub(crate) mod condition;
 mod folder;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sexton_host::Kind;
 
+use crate::unit_file::alias;
 use crate::unit_file::file::{self, Assignment};
 use crate::unit_file::folder::Folder;
 use crate::unit_file::name::{self, Form};
@@ -333,7 +334,7 @@ impl Search {
                 }
                 let is_inside = self.is_inside(&target);
                 if is_inside {
-                    validate_alias(path, &target).map_err(Trouble::Bad)?;
+                    alias::validate(path, &target).map_err(Trouble::Bad)?;
                 }
                 let is_unit = target
                     .file_name()
@@ -484,32 +485,4 @@ fn is_null(tree: &Tree<'_>, path: &Path) -> bool {
         Kind::Dir | Kind::Link => false,
     };
     path == Path::new("/dev/null") || tree.meta(path).is_some_and(is_null)
-}
-
-/// A link may give a unit another name of the same sort and form, and a template an instance.
-fn validate_alias(link: &Path, target: &Path) -> Result<(), String> {
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    let (link, target) = (
-        name(link).unwrap_or_default(),
-        name(target).unwrap_or_default(),
-    );
-    let (link_form, target_form) = (name::form(&link), name::form(&target));
-    let fits = match (link_form, target_form) {
-        (Some(Form::Instance), Some(Form::Template)) => true,
-        (Some(Form::Instance), Some(Form::Instance)) => {
-            name::instance(&link) == name::instance(&target)
-        }
-        (Some(one), Some(other)) => one == other,
-        _ => false,
-    };
-    if fits && name::sort(&link) == name::sort(&target) && name::may_alias(name::sort(&link)) {
-        Ok(())
-    } else {
-        Err(format!(
-            "it leads to {target}, which it cannot be another name of"
-        ))
-    }
 }
