@@ -15,15 +15,18 @@ use crate::guest::mirror::Mirror;
 use crate::{command, workspace};
 
 /// The oldest that fleets still run, and the newest.
-const SUITES: &[&str] = &["bullseye", "bookworm", "trixie"];
+const SUITES: &[&str] = &["bullseye", "bookworm", "trixie", "sid"];
 
 /// The one whose `/lib` is no link: machines that were upgraded since before are like that.
 const SPLIT: &str = "bullseye";
 
+/// Packages that the newest no longer has.
+const GONE: (&str, &[&str]) = ("sid", &["rng-tools5"]);
+
 /// What makes `/lib` a link before the first package is unpacked.
 const MERGED_USR: &str = "/usr/share/mmdebstrap/hooks/merged-usr";
 
-/// Packages that bring units, as many sorts of them as there are. Every release has them.
+/// Packages that bring units, as many sorts of them as there are.
 const PACKAGES: &str = "systemd systemd-sysv dbus udev openssh-server cron rsyslog chrony docker.io postfix nginx-light \
     nfs-kernel-server multipath-tools open-iscsi lvm2 mdadm unattended-upgrades fwupd udisks2 \
     modemmanager accountsservice acpid at sysstat man-db snapd open-vm-tools qemu-guest-agent \
@@ -39,6 +42,8 @@ const THRIFT: &[&str] = &[
     "--dpkgopt=path-exclude=/usr/share/doc/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
     "--aptopt=APT::Install-Recommends \"false\"",
+    // A mirror that stands still has an old list of sid, and its signature still counts.
+    "--aptopt=Acquire::Check-Valid-Until \"false\"",
 ];
 
 /// As a build of an image does it: nothing is started.
@@ -73,7 +78,9 @@ fn make_one(place: &Path, suite: &str) -> Result<()> {
     }
     fs::create_dir_all(place).with_context(|| format!("cannot create {}", place.display()))?;
     let archive = Mirror::of_this_machine()?.main;
-    let packages: Vec<&str> = PACKAGES.split_whitespace().collect();
+    let is_gone = |package: &&str| suite == GONE.0 && GONE.1.contains(package);
+    let packages = PACKAGES.split_whitespace();
+    let packages: Vec<&str> = packages.filter(|package| !is_gone(package)).collect();
     // In mounts of its own: killed in the middle it would leave /proc mounted in there, and the
     // next run could not remove it.
     let mut mmdebstrap = Command::new("unshare");

@@ -174,6 +174,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::File(&["/usr/sbin/mkfs.btrfs", "/sbin/mkfs.btrfs"]),
+        package: "btrfs-progs",
+        why: "makes Btrfs images for tests",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::File(&["/usr/sbin/sfdisk", "/sbin/sfdisk"]),
         package: "fdisk",
         why: "makes partition tables for tests",
@@ -393,6 +399,7 @@ mod tests {
                 "qemu-utils",
                 "squashfs-tools",
                 "xfsprogs",
+                "btrfs-progs",
                 "fdisk",
                 "systemd",
                 "rpm",
@@ -432,6 +439,7 @@ mod tests {
                 "qemu-utils",
                 "squashfs-tools",
                 "xfsprogs",
+                "btrfs-progs",
                 "fdisk",
                 "systemd",
                 "rpm",

@@ -27,6 +27,12 @@ pub(crate) struct Selection {
     /// Do not fail because of tests that lack this; may be repeated
     #[arg(long, value_name = "NEED")]
     allow_missing: Vec<Need>,
+    /// Of the image step: how many random changes of each root to compare with its systemctl
+    #[arg(long, value_name = "N")]
+    cases: Option<u64>,
+    /// Of the image step: which random changes
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     cells: Cells,
 }
@@ -59,7 +65,13 @@ enum Step {
 }
 
 /// Where the tests are that need roots.
-const ON_ROOTS: &[&str] = &["roots::", "owners::", "rpm::", "image::examples::"];
+const ON_ROOTS: &[&str] = &[
+    "roots::",
+    "perturbed::",
+    "owners::",
+    "rpm::",
+    "image::examples::",
+];
 
 /// What a test may need beyond a compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -258,7 +270,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
             *ignored = outcome.ignored;
             outcome.tally
         }
-        Step::Image => on_roots(ignored),
+        Step::Image => on_roots(selection, ignored),
         Step::Kernel => on_this_kernel(ignored),
         Step::Guest => guest::test(&selection.cells),
         Step::Lab => lab::test(),
@@ -292,13 +304,20 @@ const IGNORED: &[&str] = &[
     "--ignored",
 ];
 
-fn on_roots(ignored: &mut Vec<NotRun>) -> Tally {
+fn on_roots(selection: &Selection, ignored: &mut Vec<NotRun>) -> Tally {
     command::run(&mut workspace::build_static_sexton())
         .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let args = [IGNORED, ON_ROOTS].concat();
     let roots = image_roots::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let roots = roots.ok().map(|roots| ("SEXTON_IMAGE_ROOTS", roots));
-    let outcome = cargo_test(Runs::Once, &args, roots.as_slice());
+    let number = |name, number: Option<u64>| Some((name, number?.to_string().into()));
+    let chosen = [
+        roots,
+        number("SEXTON_IMAGE_CASES", selection.cases),
+        number("SEXTON_IMAGE_SEED", selection.seed),
+    ];
+    let chosen: Vec<(&str, PathBuf)> = chosen.into_iter().flatten().collect();
+    let outcome = cargo_test(Runs::Once, &args, &chosen);
     libtest::forget_those_that_ran(ignored, &outcome.seen);
     outcome.tally
 }

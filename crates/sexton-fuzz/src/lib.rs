@@ -9,6 +9,7 @@ mod node;
 mod profile;
 mod shown;
 mod targets {
+    pub(crate) mod btrfs;
     pub(crate) mod bundle_json;
     pub(crate) mod cgroup_path;
     pub(crate) mod container_api;
@@ -41,8 +42,8 @@ mod targets {
 }
 
 use targets::{
-    bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded, image,
-    journal, klog, lvm, mounts, oci_manifest, otlp, packed, partition_table, perf_data,
+    btrfs, bundle_json, cgroup_path, container_api, container_messages, dbus, elf, ethtool, folded,
+    image, journal, klog, lvm, mounts, oci_manifest, otlp, packed, partition_table, perf_data,
     perf_script, pprof, preset, proc_files, runtime_state, segment, tar_layer, unit_file,
     virtual_disk, wal, xfs,
 };
@@ -58,6 +59,7 @@ pub struct Target {
 
 /// Every target there is.
 pub static TARGETS: &[Target] = &[
+    btrfs::TARGET,
     bundle_json::TARGET,
     cgroup_path::TARGET,
     container_api::TARGET,

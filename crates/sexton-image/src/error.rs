@@ -16,7 +16,7 @@ pub enum ImageError {
     /// No format knows it.
     #[error(
         "{} is no image that sexton knows: give a root folder, a disk image (raw, qcow2, VMDK, VHD \
-         or VHDX), a filesystem (ext4, XFS or squashfs), an OCI layout, or a tar", path.display()
+         or VHDX), a filesystem (ext4, XFS, Btrfs or squashfs), an OCI layout, or a tar", path.display()
     )]
     Unknown {
         /// What was looked at.
@@ -25,7 +25,7 @@ pub enum ImageError {
     /// It is known, and cannot be read by sexton.
     #[error("this is {what}, which sexton cannot read: {remedy}")]
     Unread {
-        /// What it is: `a Btrfs filesystem`.
+        /// What it is: `a ZFS pool`.
         what: String,
         /// What to do instead.
         remedy: &'static str,

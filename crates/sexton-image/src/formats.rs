@@ -2,6 +2,7 @@
 //! the files of a node.
 
 mod blocks;
+mod btrfs;
 mod disk;
 mod disk_table;
 mod ext4;
@@ -65,6 +66,7 @@ const FORMATS: &[&Format] = &[
     &vhd::FORMAT,
     &ext4::FORMAT,
     &xfs::FORMAT,
+    &btrfs::FORMAT,
     &squashfs::FORMAT,
     &tar::FORMAT,
     &tar::GZIP,

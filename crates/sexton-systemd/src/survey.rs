@@ -210,9 +210,7 @@ fn unseen(set: &UnitSet, units: &[Surveyed]) -> Vec<String> {
         .filter(|(place, _)| is_needed(place))
         .map(|(place, what)| {
             let place = place.display();
-            format!(
-                "{place}: another filesystem ({what} in /etc/fstab) that is not part of this image"
-            )
+            format!("{place}: another filesystem ({what}) that is not part of this image")
         })
         .collect()
 }

@@ -16,6 +16,7 @@ pub mod start;
 pub mod state;
 pub mod timer;
 
+mod alias;
 mod boot;
 pub(crate) mod condition;
 mod folder;
@@ -26,6 +27,7 @@ mod set;
 mod sysv;
 mod tree;
 mod udev;
+mod version;
 
 pub use folder::Want;
 pub(crate) use graph::start_of;

@@ -57,6 +57,15 @@ pub fn xfs(bytes: &[u8]) {
     }
 }
 
+/// Any sectors as a Btrfs filesystem, whose checksums are not checked.
+pub fn btrfs(bytes: &[u8]) {
+    let mut gaps = Gaps::default();
+    let sectors: Shared = Arc::new(Sectors::new(bytes));
+    if let Ok((root, _)) = super::btrfs::open(&sectors, &mut gaps, false) {
+        walk(root.as_ref());
+    }
+}
+
 /// Any sectors as a virtual disk, whose checksums are not checked; the first byte says of which
 /// format.
 pub fn virtual_disk(bytes: &[u8]) {

@@ -43,7 +43,6 @@ const KNOWN: &[Known] = &[
         b"CD001",
         "give the squashfs or disk image inside",
     ),
-    ("a Btrfs filesystem", 65600, b"_BHRfS_M", MOUNT),
     ("a ZFS pool", 16384, b"\x0c\xb1\xba\0", MOUNT),
 ];
 

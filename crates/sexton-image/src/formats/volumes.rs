@@ -1,12 +1,14 @@
 //! The filesystems of one image: which is the root, and what is mounted where below it, by the
 //! root's `/etc/fstab` and by the types of GPT partitions.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use sexton_host::Root;
 use sexton_signatures::units::grammar::{self, Mount};
 
-use super::{N_NESTED_MAX, Opened, is_root, no_root};
+use super::{N_NESTED_MAX, Opened, btrfs, is_root, no_root};
 use crate::bytes::Shared;
 use crate::error::ImageError;
 use crate::gaps::Gaps;
@@ -19,6 +21,8 @@ pub(super) struct Volume {
     /// What it is: `ext4`.
     what: String,
     root: Box<dyn Root>,
+    /// What it is read from.
+    bytes: Shared,
     /// By what a table of mounts may name it: `UUID=…`, `/dev/mapper/vg-root`.
     ids: Vec<String>,
     /// Where it belongs by the type of its partition.
@@ -64,6 +68,7 @@ impl Volume {
                 title,
                 what,
                 root,
+                bytes: Arc::clone(&bytes),
                 ids,
                 by_type: None,
             })),
@@ -107,7 +112,7 @@ const NAMES: &[Names] = &[
 ];
 
 /// How a filesystem is called in a table of mounts.
-fn names(bytes: &Shared) -> Vec<String> {
+pub(super) fn names(bytes: &Shared) -> Vec<String> {
     for &(at, magic, uuid_at, label_at, label_len) in NAMES {
         let mut found = vec![0; magic.len()];
         let mut uuid = [0; 16];
@@ -149,6 +154,11 @@ fn is_usr(root: &dyn Root) -> bool {
     !is_there("/usr") && !is_there("/etc")
 }
 
+/// The tree of a system, and not only what belongs below `/usr`.
+pub(super) fn is_system(root: &dyn Root) -> bool {
+    is_root(root) && !is_usr(root)
+}
+
 /// Makes one root of all: the first that holds a system, with the others where they belong.
 pub(super) fn join(
     name: &'static str,
@@ -156,8 +166,7 @@ pub(super) fn join(
     mut unread: Vec<String>,
     gaps: &mut Gaps,
 ) -> Result<Opened, ImageError> {
-    let is_system =
-        |volume: &Volume| is_root(volume.root.as_ref()) && !is_usr(volume.root.as_ref());
+    let is_system = |volume: &Volume| is_system(volume.root.as_ref());
     let typed = |volume: &Volume| volume.by_type == Some("/") && is_system(volume);
     let chosen = volumes
         .iter()
@@ -172,12 +181,24 @@ pub(super) fn join(
     let table = String::from_utf8_lossy(&table.unwrap_or_default()).into_owned();
     let mut mounted = Mounted::new(root.root);
     let mounts = grammar::fstab(&table);
+    let mut taken = HashSet::new();
     for mount in mounts.iter().filter(|mount| is_disk(mount)) {
         let place = Path::new(&mount.place);
-        if let Some(number) = volumes.iter().position(|v| v.is_named(&mount.what)) {
+        let Some(number) = volumes.iter().position(|v| v.is_named(&mount.what)) else {
+            continue;
+        };
+        if mount.sort != "btrfs" {
             mounted.mount(place, volumes.remove(number).root);
+            continue;
+        }
+        // Several of its subvolumes may be mounted.
+        taken.insert(volumes[number].title.clone());
+        match btrfs::mounted(&volumes[number].bytes, &mount.options) {
+            Ok(root) => mounted.mount(place, root),
+            Err(why) => gaps.add(format!("{}: {why} (/etc/fstab)", mount.place)),
         }
     }
+    volumes.retain(|volume| !taken.contains(&volume.title));
     // As systemd-gpt-auto-generator does: only where the table says nothing and nothing is.
     for number in (0..volumes.len()).rev() {
         let Some(place) = volumes[number].by_type.filter(|place| *place != "/") else {

@@ -1,8 +1,10 @@
-"""Fills an XFS image through the kernel, and lists what the kernel reads from it.
+"""Fills an image through the kernel, and lists what the kernel reads from it.
 
 make.py IMAGE LIST SIZE ENTRIES [OPTIONS OF mkfs.xfs...]
+make.py IMAGE LIST SIZE ENTRIES btrfs OPTIONS-OF-MOUNT [OPTIONS OF mkfs.btrfs...]
 """
 
+import hashlib
 import os
 import stat
 import subprocess
@@ -11,6 +13,7 @@ import tempfile
 
 image, listing, size, entries, *options = sys.argv[1:]
 entries = int(entries)
+is_btrfs = options[:1] == ["btrfs"]
 
 
 def fill(root):
@@ -88,6 +91,30 @@ def fill_folders(at):
         file.write("end")
 
 
+def fill_btrfs(root):
+    """The root and /home in subvolumes, one more inside, a snapshot, and text that packs well."""
+    for name in ("@", "@home"):
+        subprocess.check_call(["btrfs", "-q", "subvolume", "create", os.path.join(root, name)])
+    system = os.path.join(root, "@")
+    fill(system)
+    with open(os.path.join(system, "usr/bin/text"), "w") as file:
+        for number in range(7_000):
+            file.write(f"line {number * number} of {number}\n")
+    with open(os.path.join(system, "usr/bin/noise"), "wb") as file:
+        file.write(b"".join(hashlib.sha256(bytes([n])).digest() for n in range(256)))
+    with open(os.path.join(system, "etc/fstab"), "w") as file:
+        file.write("LABEL=made / btrfs subvol=@ 0 0\nLABEL=made /home btrfs subvol=/@home 0 0\n")
+    os.mkdir(os.path.join(system, "home"))
+    with open(os.path.join(root, "@home", "file"), "w") as file:
+        file.write("at home\n")
+    inner = os.path.join(system, "usr", "inner")
+    subprocess.check_call(["btrfs", "-q", "subvolume", "create", inner])
+    with open(os.path.join(inner, "file"), "w") as file:
+        file.write("inside\n")
+    snapshot = os.path.join(system, "snapshot")
+    subprocess.check_call(["btrfs", "-q", "subvolume", "snapshot", "-r", system, snapshot])
+
+
 def escape(path):
     plain = lambda byte: 32 <= byte < 127 and byte != 92
     return "".join(chr(byte) if plain(byte) else f"\\x{byte:02x}" for byte in path)
@@ -116,14 +143,27 @@ def lines(root):
 with open(image, "wb") as file:
     pass
 subprocess.check_call(["truncate", "-s", size, image])
-subprocess.check_call(["mkfs.xfs", "-q", "-f", "--unsupported", *options, image])
 mounted = tempfile.mkdtemp()
-subprocess.check_call(["mount", "-o", "loop,noatime", image, mounted])
+if is_btrfs:
+    subprocess.check_call(["mkfs.btrfs", "-q", "-f", "-L", "made", *options[2:], image])
+    mount = ["mount", "-o", "loop,noatime," + options[1]]
+else:
+    subprocess.check_call(["mkfs.xfs", "-q", "-f", "--unsupported", *options, image])
+    mount = ["mount", "-o", "loop,noatime"]
+subprocess.check_call([*mount, image, mounted])
 try:
-    fill(mounted)
-    os.sync()
+    if is_btrfs:
+        fill_btrfs(mounted)
+        subprocess.check_call(["umount", mounted])
+        # As a boot would, and anew, so that all is read from the disk.
+        subprocess.check_call([*mount, "-o", "subvol=@,ro", image, mounted])
+        home = os.path.join(mounted, "home")
+        subprocess.check_call([*mount, "-o", "subvol=@home,ro", image, home])
+    else:
+        fill(mounted)
+        os.sync()
     with open(listing, "w") as file:
         file.writelines(sorted(lines(mounted)))
 finally:
-    subprocess.check_call(["umount", mounted])
+    subprocess.check_call(["umount", "-R", mounted])
     os.rmdir(mounted)

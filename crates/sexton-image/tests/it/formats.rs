@@ -307,7 +307,8 @@ fn what_cannot_be_read_is_named() {
         content[at..at + magic.len()].copy_from_slice(magic);
         content
     };
-    check(with(65600, b"_BHRfS_M"), "a Btrfs filesystem");
+    check(with(65600, b"_BHRfS_M"), "as Btrfs");
+    check(with(1024, b"\x10\x20\xf5\xf2"), "an F2FS filesystem");
     check(with(0, b"hello"), "no image that sexton knows");
     check(Vec::new(), "no image that sexton knows");
     fs::create_dir(shelf.path("empty")).expect("made");

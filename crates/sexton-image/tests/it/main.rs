@@ -1,5 +1,6 @@
 //! Images made by real tools, and images made to do harm.
 
+mod btrfs;
 mod formats;
 mod hostile;
 mod shelf;

@@ -61,7 +61,7 @@ pub(crate) struct Boot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unseen {
     pub(crate) place: PathBuf,
-    /// What is mounted there.
+    /// What is mounted there, and what says so.
     pub(crate) what: String,
 }
 
@@ -152,7 +152,9 @@ fn tmpfiles(tree: &Tree<'_>) -> HashSet<PathBuf> {
 
 /// Places that the table of mounts names and that are empty here: what a boot mounts there is
 /// not part of the image.
-pub(crate) fn unseen(tree: &Tree<'_>, table: &str) -> Vec<Unseen> {
+///
+/// Mounts come with what names them: `/etc/fstab`, or a unit.
+pub(crate) fn unseen(tree: &Tree<'_>, mounts: Vec<(grammar::Mount, String)>) -> Vec<Unseen> {
     if tree.root().is_live() {
         return Vec::new();
     }
@@ -165,12 +167,12 @@ pub(crate) fn unseen(tree: &Tree<'_>, table: &str) -> Vec<Unseen> {
         let is_own = |entry: &sexton_host::Entry| entry.name != "lost+found";
         entries.map_or(true, |entries| !entries.iter().any(is_own))
     };
-    let mounts = grammar::fstab(table).into_iter();
-    let mounts = mounts.filter(is_real).filter(is_empty);
+    let mounts = mounts.into_iter();
+    let mounts = mounts.filter(|(mount, _)| is_real(mount) && is_empty(mount));
     mounts
-        .map(|mount| Unseen {
+        .map(|(mount, by)| Unseen {
             place: PathBuf::from(mount.place),
-            what: mount.what,
+            what: format!("{} in {by}", mount.what),
         })
         .collect()
 }

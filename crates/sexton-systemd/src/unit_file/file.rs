@@ -13,6 +13,11 @@ pub struct Assignment {
 
 /// Reads a file. Lines that make no sense are passed over, as systemd does.
 pub fn parse(text: &str) -> Vec<Assignment> {
+    parse_to_bad_line(text).0
+}
+
+/// The same, and the line at which systemd stops: the name of a section that does not end.
+pub(crate) fn parse_to_bad_line(text: &str) -> (Vec<Assignment>, Option<String>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut section = String::new();
     let mut assignments = Vec::new();
@@ -23,6 +28,8 @@ pub fn parse(text: &str) -> Vec<Assignment> {
             .and_then(|rest| rest.strip_suffix(']'))
         {
             section = name.to_owned();
+        } else if line.starts_with('[') {
+            return (assignments, Some(line.to_owned()));
         } else if let Some((key, value)) = line.split_once('=') {
             assignments.push(Assignment {
                 section: section.clone(),
@@ -31,7 +38,7 @@ pub fn parse(text: &str) -> Vec<Assignment> {
             });
         }
     }
-    assignments
+    (assignments, None)
 }
 
 /// Lines without comments, each with the lines that continue it.
@@ -109,6 +116,13 @@ mod tests {
             read,
             ["Unit.A=b", "Service.ExecStart=/a    -b", "Service.Restart="]
         );
+    }
+
+    #[test]
+    fn a_section_without_an_end_ends_the_file() {
+        let (read, bad) = parse_to_bad_line("[Unit]\nA=b\n[Install\nAlias=c\n");
+        assert_eq!((read.len(), bad.as_deref()), (1, Some("[Install")));
+        assert_eq!(parse_to_bad_line("[Unit]\nA=[b\n").1, None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use sexton_host::Kind;
 use crate::unit_file::name;
 use crate::unit_file::state::Info;
 use crate::unit_file::tree::{Entry, Tree};
+use crate::unit_file::version::Version;
 
 /// A folder of units with more is a trap; a full desktop has 700.
 const N_ENTRIES_MAX: usize = 10_000;
@@ -32,6 +33,8 @@ pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     /// Units: their names, and for links the last part of where they lead.
     pub(crate) units: Vec<(String, Option<String>)>,
+    /// Folders that are called as units are.
+    pub(crate) odd: HashSet<String>,
     /// Links, by the last part of where they lead.
     by_target: HashMap<String, Vec<String>>,
     own_links: HashSet<String>,
@@ -55,7 +58,7 @@ fn some(tree: &mut Tree<'_>, folder: &Path) -> Vec<Entry> {
 }
 
 impl Folder {
-    pub(crate) fn read(tree: &mut Tree<'_>, path: &str) -> Self {
+    pub(crate) fn read(tree: &mut Tree<'_>, path: &str, version: Version) -> Self {
         let path = Path::new(path);
         let mut folder = Self {
             path: path.to_owned(),
@@ -63,7 +66,7 @@ impl Folder {
         };
         for entry in some(tree, path) {
             if entry.is_dir {
-                folder.read_sub(tree, &entry.name);
+                folder.read_sub(tree, &entry.name, version);
                 continue;
             }
             let target = tree.link(&path.join(&entry.name)).ok();
@@ -93,16 +96,24 @@ impl Folder {
         folder
     }
 
-    fn read_sub(&mut self, tree: &mut Tree<'_>, sub: &str) {
+    fn read_sub(&mut self, tree: &mut Tree<'_>, sub: &str, version: Version) {
         let (by, how) = match sub.rsplit_once('.') {
             Some((by, "wants")) => (by, "wants"),
             Some((by, "requires")) => (by, "requires"),
-            Some((by, "upholds")) => (by, "upholds"),
+            Some((by, "upholds")) if version.knows_upholds() => (by, "upholds"),
             Some((by, "d")) => {
                 self.drop_ins.insert(by.to_owned());
                 return;
             }
-            _ => return,
+            _ => {
+                if name::form(sub).is_some() {
+                    self.odd.insert(sub.to_owned());
+                }
+                if version.follows_names() {
+                    self.note_links(tree, sub);
+                }
+                return;
+            }
         };
         let path = self.path.join(sub);
         for entry in some(tree, &path) {
@@ -126,6 +137,21 @@ impl Folder {
                 unit: entry.name,
                 link,
             });
+        }
+    }
+
+    /// Links that enable for `systemctl`, and start nothing.
+    fn note_links(&mut self, tree: &mut Tree<'_>, sub: &str) {
+        let path = self.path.join(sub);
+        for entry in some(tree, &path) {
+            if tree.link(&path.join(&entry.name)).is_err() {
+                continue;
+            }
+            if let Some(template) = name::template(&entry.name) {
+                let instances = self.wanted_by_template.entry(template).or_default();
+                instances.push(entry.name.clone());
+            }
+            self.wanted.insert(entry.name);
         }
     }
 

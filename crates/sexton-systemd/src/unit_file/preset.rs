@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::tree::Tree;
+use crate::unit_file::version::Version;
 use sexton_model::glob;
 
 /// Where presets lie, strongest first. systemd before the merge of `/usr` looks below
@@ -58,7 +59,7 @@ impl Presets {
     /// Reads all of them. Files are sorted by name, whatever folder they are in; of two
     /// with one name the stronger folder's counts, and one that leads to `/dev/null` is
     /// an empty one.
-    pub(crate) fn read(tree: &mut Tree<'_>) -> Self {
+    pub(crate) fn read(tree: &mut Tree<'_>, version: Version) -> Self {
         let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
         for folder in FOLDERS {
             for entry in tree.list(Path::new(folder)) {
@@ -73,6 +74,9 @@ impl Presets {
             if let Some(text) = tree.text(&file) {
                 rules.extend(parse(&text, &file));
             }
+        }
+        if !version.knows_upholds() {
+            rules.retain(|rule| rule.preset != Preset::Ignored);
         }
         Self(rules)
     }

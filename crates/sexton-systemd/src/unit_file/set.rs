@@ -69,7 +69,7 @@ impl UnitSet {
     /// Reads all of them.
     pub fn read(tree: &mut Tree<'_>) -> Self {
         let search = Search::read(tree);
-        let presets = Presets::read(tree);
+        let presets = Presets::read(tree, search.version);
         let mut set = Self {
             units: BTreeMap::new(),
             wants: search
@@ -202,7 +202,12 @@ impl UnitSet {
             self.add_made(script.unit, script.path);
         }
         let table = tree.text(Path::new("/etc/fstab")).unwrap_or_default();
-        self.boot = Boot::new(boot::unseen(tree, &table));
+        let listed = grammar::fstab(&table).into_iter();
+        let mut all: Vec<_> = listed
+            .map(|mount| (mount, "/etc/fstab".to_owned()))
+            .collect();
+        all.extend(self.iter().filter_map(mount_of));
+        self.boot = Boot::new(boot::unseen(tree, all));
         for name in mounts(&table) {
             if !self.units.contains_key(&name) {
                 self.add_made(name, "/etc/fstab".into());
@@ -316,6 +321,19 @@ fn drop_in_names(name: &str) -> Vec<String> {
     }
     names.push(sort.to_owned());
     names
+}
+
+/// What a mount unit mounts, unless it is masked.
+fn mount_of(unit: &Unit) -> Option<(grammar::Mount, String)> {
+    let said = |key| unit.settings.last("Mount", key).unwrap_or_default();
+    let is_mount = name::sort(&unit.name) == "mount" && !unit.state.is_masked();
+    let mount = grammar::Mount {
+        what: said("What").to_owned(),
+        place: said("Where").to_owned(),
+        sort: said("Type").to_owned(),
+        options: Vec::new(),
+    };
+    (is_mount && !mount.what.is_empty()).then(|| (mount, unit.name.clone()))
 }
 
 /// Names of the mounts and swaps in `/etc/fstab`.

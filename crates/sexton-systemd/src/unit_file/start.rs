@@ -43,6 +43,8 @@ pub(crate) const VOLATILE: &[&str] = &["/run", "/proc", "/sys", "/dev", "/tmp", 
 pub struct Accounts {
     users: HashSet<String>,
     groups: HashSet<String>,
+    /// Whether there may be more of them, in a directory service.
+    is_open: bool,
 }
 
 impl Accounts {
@@ -58,6 +60,8 @@ impl Accounts {
                 names.extend(text.unwrap_or_default().lines().map(first));
             }
         }
+        let table = tree.text(Path::new("/etc/nsswitch.conf"));
+        accounts.is_open = is_open(&table.unwrap_or_default());
         // systemd-sysusers makes these at boot, before services that need them.
         for folder in ["/etc/sysusers.d", "/usr/lib/sysusers.d"] {
             for entry in tree.list(Path::new(folder)) {
@@ -80,6 +84,20 @@ impl Accounts {
         }
         accounts
     }
+}
+
+/// Whether accounts are looked up in more than files.
+fn is_open(table: &str) -> bool {
+    const FILES: &[&str] = &[
+        "files", "compat", "systemd", "altfiles", "usrfiles", "db", "role",
+    ];
+    let is_elsewhere = |word: &str| !word.starts_with('[') && !FILES.contains(&word);
+    let lines = table.lines().filter_map(|line| {
+        let line = line.split('#').next().unwrap_or_default();
+        line.split_once(':')
+    });
+    let mut lines = lines.filter(|(key, _)| ["passwd", "group"].contains(&key.trim()));
+    lines.any(|(_, words)| words.split_whitespace().any(is_elsewhere))
 }
 
 /// What keeps a unit from starting: the first thing that does.
@@ -140,7 +158,8 @@ fn missing_environment(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
 }
 
 fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
-    if settings.is_true("Service", "DynamicUser") || accounts.users.is_empty() {
+    let knows_all = !accounts.users.is_empty() && !accounts.is_open;
+    if settings.is_true("Service", "DynamicUser") || !knows_all {
         return None;
     }
     let one = |key: &'static str| {
@@ -214,8 +233,13 @@ pub(crate) fn has_own_root(settings: &Settings) -> bool {
     is_set("RootDirectory") || is_set("RootImage")
 }
 
-/// What systemd refuses to load: a service without a command or with two, where it takes one.
+/// What systemd refuses to load: a service without a command or with two, where it takes one, and
+/// settings that do not go together.
 fn refused(name: &str, settings: &Settings) -> Option<String> {
+    let listens = settings.starting_with("Socket", "Listen").next().is_some();
+    if name::sort(name) == "socket" && !settings.is_empty() && !listens {
+        return Some("it has no Listen*= setting".into());
+    }
     if name::sort(name) != "service" || settings.is_empty() {
         return None;
     }
@@ -226,6 +250,14 @@ fn refused(name: &str, settings: &Settings) -> Option<String> {
         .is_some_and(|action| action != "none");
     let is_oneshot = settings.last("Service", "Type") == Some("oneshot");
     let stays = settings.is_true("Service", "RemainAfterExit");
+    let restart = settings.last("Service", "Restart");
+    let is_dbus = settings.last("Service", "Type") == Some("dbus");
+    if is_dbus && settings.last("Service", "BusName").is_none() {
+        return Some("it is Type=dbus, and has no BusName=".into());
+    }
+    if let Some(when @ ("always" | "on-success")) = restart.filter(|_| is_oneshot) {
+        return Some(format!("Type=oneshot does not go with Restart={when}"));
+    }
     match (n_commands, is_oneshot) {
         (0, _) if !has_stop && !has_action => Some("it has no ExecStart=".into()),
         (0, false) => Some("it has no ExecStart=, and is not Type=oneshot".into()),
@@ -284,4 +316,49 @@ fn missing_unit(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<S
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_of_a_directory_service() {
+        let check = |table: &str, expected| assert_eq!(is_open(table), expected, "{table}");
+        check(
+            "passwd: files systemd\ngroup:\tfiles [SUCCESS=merge] systemd\n",
+            false,
+        );
+        check("passwd: files sss\n", true);
+        check(" group : compat ldap # x\n", true);
+        check("# passwd: ldap\nhosts: files dns\n", false);
+        check("", false);
+    }
+
+    #[test]
+    fn what_systemd_refuses() {
+        let check = |name: &str, text: &str, expected: Option<&str>| {
+            let refused = refused(name, &Settings::parse(text));
+            assert_eq!(refused.as_deref(), expected, "{text}");
+        };
+        let start = "[Service]\nExecStart=/x\n";
+        check("a.service", start, None);
+        check(
+            "a.socket",
+            "[Socket]\nAccept=no\n",
+            Some("it has no Listen*= setting"),
+        );
+        check("a.socket", "[Socket]\nListenStream=80\n", None);
+        let dbus = format!("{start}Type=dbus\n");
+        check(
+            "a.service",
+            &dbus,
+            Some("it is Type=dbus, and has no BusName="),
+        );
+        check("a.service", &format!("{dbus}BusName=a.b\n"), None);
+        let oneshot = format!("{start}Type=oneshot\nRestart=");
+        let refused = Some("Type=oneshot does not go with Restart=always");
+        check("a.service", &format!("{oneshot}always\n"), refused);
+        check("a.service", &format!("{oneshot}on-failure\n"), None);
+    }
 }

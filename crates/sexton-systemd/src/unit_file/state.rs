@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 
 use sexton_host::Kind;
 
+use crate::unit_file::alias;
 use crate::unit_file::file::{self, Assignment};
 use crate::unit_file::folder::Folder;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::tree::{Tree, Unread};
+use crate::unit_file::version::Version;
 
 /// Where units lie, strongest first.
 pub const SEARCH: &[&str] = &[
@@ -116,9 +118,12 @@ pub(crate) struct Info {
     pub(crate) is_masked: bool,
     /// The file and its drop-ins, as far as `[Install]` goes.
     pub(crate) aliases: Vec<String>,
-    has_rules: bool,
+    /// Whether `WantedBy=`, `RequiredBy=` and `UpheldBy=` name anything.
+    rules: [bool; 3],
     has_also: bool,
     default_instance: Option<String>,
+    /// `systemctl` cannot follow it, though the service manager can.
+    is_odd: bool,
 }
 
 impl Info {
@@ -133,14 +138,18 @@ impl Info {
             || default().as_deref() == Some(link)
     }
 
-    fn install(&mut self, assignments: &[Assignment]) {
+    fn install(&mut self, assignments: &[Assignment], version: Version) {
         for assignment in assignments.iter().filter(|a| a.section == "Install") {
             let words = file::words(&assignment.value);
             match assignment.key.as_str() {
                 "Alias" if !name::may_alias(name::sort(&self.name)) => {}
                 "Alias" if words.is_empty() => self.aliases.clear(),
                 "Alias" => self.aliases.extend(words),
-                "WantedBy" | "RequiredBy" | "UpheldBy" => self.has_rules |= !words.is_empty(),
+                "UpheldBy" if !version.knows_upholds() => {}
+                // An empty one begins the list anew.
+                "WantedBy" => self.rules[0] = !words.is_empty(),
+                "RequiredBy" => self.rules[1] = !words.is_empty(),
+                "UpheldBy" => self.rules[2] = !words.is_empty(),
                 "Also" => self.has_also |= !words.is_empty(),
                 "DefaultInstance" => self.default_instance = words.into_iter().next(),
                 _ => {}
@@ -179,6 +188,7 @@ pub(crate) struct Search {
     pub(crate) folders: Vec<Folder>,
     /// The same folders, links followed: `/lib` may be `/usr/lib`.
     real: Vec<PathBuf>,
+    pub(crate) version: Version,
 }
 
 /// What a path of the search turned out to be.
@@ -193,16 +203,34 @@ impl Search {
     pub(crate) fn read(tree: &mut Tree<'_>) -> Self {
         let mut real: Vec<PathBuf> = Vec::new();
         let mut folders = Vec::new();
-        for path in SEARCH {
+        let version = Version::read(tree);
+        let mut search = SEARCH.to_vec();
+        // A systemd of before the merge of `/usr` has its own units in `/lib`.
+        let is_split = tree
+            .link_meta(Path::new("/lib"))
+            .is_ok_and(|meta| meta.kind == Kind::Dir);
+        if is_split {
+            let at = |wanted: &str| SEARCH.iter().position(|path| *path == wanted);
+            let (Some(usr), Some(lib)) = (at("/usr/lib/systemd/system"), at("/lib/systemd/system"))
+            else {
+                unreachable!("both are in the search path");
+            };
+            search.swap(usr, lib);
+        }
+        for path in search {
             let folder = tree.simplify(&Path::new(path).join("x"));
             let folder = folder.parent().unwrap_or(Path::new("/")).to_owned();
             // The same folder by two names is read once.
             if !real.contains(&folder) {
                 real.push(folder);
-                folders.push(Folder::read(tree, path));
+                folders.push(Folder::read(tree, path, version));
             }
         }
-        Self { folders, real }
+        Self {
+            folders,
+            real,
+            version,
+        }
     }
 
     fn first(&self, name: &str) -> Option<PathBuf> {
@@ -221,16 +249,27 @@ impl Search {
         let mut path = self
             .find(&unit)
             .ok_or_else(|| Trouble::bad("there is no such unit"))?;
+        let mut is_odd = self.is_odd(&unit, &path);
         for _ in 0..N_LINKS_MAX {
             match self.step(tree, &unit, &path)? {
-                Step::Masked => return Ok(Info::new(unit, path, true)),
-                Step::File => return self.load(tree, unit, path),
+                Step::Masked => {
+                    return Ok(Info {
+                        is_odd,
+                        ..Info::new(unit, path, true)
+                    });
+                }
+                Step::File => {
+                    let mut info = self.load(tree, unit, path)?;
+                    info.is_odd |= is_odd;
+                    return Ok(info);
+                }
                 Step::Link(target, is_inside) => {
                     let last = target
                         .file_name()
                         .map(|name| name.to_string_lossy().into_owned());
                     let last = last.unwrap_or_default();
                     if !is_inside || last == unit {
+                        is_odd |= is_inside && self.version.refuses_own_name();
                         path = target;
                         continue;
                     }
@@ -249,6 +288,7 @@ impl Search {
                         .find(&next)
                         .ok_or_else(|| Trouble::bad("it leads to a unit that is not there"))?;
                     unit = next;
+                    is_odd |= self.is_odd(&unit, &path);
                 }
             }
         }
@@ -259,6 +299,16 @@ impl Search {
     fn find(&self, name: &str) -> Option<PathBuf> {
         let template = || name::template(name).and_then(|template| self.first(&template));
         self.first(name).or_else(template)
+    }
+
+    /// Whether a folder of that name is in front of the file.
+    fn is_odd(&self, name: &str, path: &Path) -> bool {
+        let template = name::template(name);
+        let is_named = |odd: &String| odd == name || template.as_ref() == Some(odd);
+        self.folders
+            .iter()
+            .take_while(|folder| !path.starts_with(&folder.path))
+            .any(|folder| folder.odd.iter().any(is_named))
     }
 
     fn step(&self, tree: &mut Tree<'_>, unit: &str, path: &Path) -> Result<Step, Trouble> {
@@ -284,9 +334,13 @@ impl Search {
                 }
                 let is_inside = self.is_inside(&target);
                 if is_inside {
-                    validate_alias(path, &target).map_err(Trouble::Bad)?;
+                    alias::validate(path, &target).map_err(Trouble::Bad)?;
                 }
-                Ok(Step::Link(target, is_inside))
+                let is_unit = target
+                    .file_name()
+                    .is_some_and(|last| name::form(&last.to_string_lossy()).is_some());
+                let is_by_name = is_unit && self.version.follows_names();
+                Ok(Step::Link(target, is_inside || is_by_name))
             }
         }
     }
@@ -301,12 +355,16 @@ impl Search {
             Unread::Missing => Trouble::bad("its file cannot be read"),
             Unread::Hidden => Trouble::Unread("its file cannot be read".into()),
         })?;
-        info.install(&file);
+        if let Some(line) = tree.bad_line(&info.path) {
+            return Err(Trouble::Bad(format!("{line} does not end: no section")));
+        }
+        info.install(&file, self.version);
         let mut names = vec![info.name.clone()];
         names.extend(name::template(&info.name));
         for drop_in in self.drop_ins(tree, &names) {
             if let Ok(file) = tree.settings(&drop_in) {
-                info.install(&file);
+                info.install(&file, self.version);
+                info.is_odd |= tree.bad_line(&drop_in).is_some();
             }
         }
         Ok(info)
@@ -336,6 +394,9 @@ impl Search {
 
     /// The state of a unit that was discovered under a name.
     pub(crate) fn state(&self, name: &str, info: &Info) -> State {
+        if info.is_odd {
+            return State::Bad;
+        }
         let below = |folders: &[&str]| folders.iter().any(|folder| info.path.starts_with(folder));
         if info.is_masked {
             return if below(&["/run"]) {
@@ -358,17 +419,13 @@ impl Search {
         ]) {
             return State::Generated;
         }
-        if below(&[
-            "/run/systemd/transient",
-            "/run/systemd/system.control",
-            "/etc/systemd/system.control",
-        ]) {
+        if below(&["/run/systemd/transient"]) {
             return State::Transient;
         }
         match self.enabled(info, true) {
             Some(state) => state,
             None if self.enabled(info, false).is_some() => State::Indirect,
-            None if info.has_rules || !info.aliases.is_empty() => State::Disabled,
+            None if info.rules.contains(&true) || !info.aliases.is_empty() => State::Disabled,
             None if info.has_also => State::Indirect,
             None => State::Static,
         }
@@ -412,9 +469,10 @@ impl Info {
             path,
             is_masked,
             aliases: Vec::new(),
-            has_rules: false,
+            rules: [false; 3],
             has_also: false,
             default_instance: None,
+            is_odd: false,
         }
     }
 }
@@ -427,32 +485,4 @@ fn is_null(tree: &Tree<'_>, path: &Path) -> bool {
         Kind::Dir | Kind::Link => false,
     };
     path == Path::new("/dev/null") || tree.meta(path).is_some_and(is_null)
-}
-
-/// A link may give a unit another name of the same sort and form, and a template an instance.
-fn validate_alias(link: &Path, target: &Path) -> Result<(), String> {
-    let name = |path: &Path| {
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-    };
-    let (link, target) = (
-        name(link).unwrap_or_default(),
-        name(target).unwrap_or_default(),
-    );
-    let (link_form, target_form) = (name::form(&link), name::form(&target));
-    let fits = match (link_form, target_form) {
-        (Some(Form::Instance), Some(Form::Template)) => true,
-        (Some(Form::Instance), Some(Form::Instance)) => {
-            name::instance(&link) == name::instance(&target)
-        }
-        (Some(one), Some(other)) => one == other,
-        _ => false,
-    };
-    if fits && name::sort(&link) == name::sort(&target) && name::may_alias(name::sort(&link)) {
-        Ok(())
-    } else {
-        Err(format!(
-            "it leads to {target}, which it cannot be another name of"
-        ))
-    }
 }

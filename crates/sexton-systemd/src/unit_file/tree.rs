@@ -38,6 +38,8 @@ pub struct Tree<'a> {
     room_bytes: u64,
     /// Files of settings that were read, by their real place.
     read: HashMap<PathBuf, Result<Arc<[Assignment]>, Unread>>,
+    /// Lines at which systemd stops to read a file.
+    bad_lines: HashMap<PathBuf, String>,
 }
 
 /// Why there are no settings in a file.
@@ -66,6 +68,7 @@ impl<'a> Tree<'a> {
             gaps: Vec::new(),
             room_bytes: SETTINGS_BYTES_MAX,
             read: HashMap::new(),
+            bad_lines: HashMap::new(),
         }
     }
 
@@ -116,12 +119,24 @@ impl<'a> Tree<'a> {
             return known.clone();
         }
         let read = match self.text(&path) {
-            Some(text) => Ok(file::parse(&text).into()),
+            Some(text) => {
+                let (assignments, bad) = file::parse_to_bad_line(&text);
+                if let Some(line) = bad {
+                    self.bad_lines.insert(path.clone(), line);
+                }
+                Ok(assignments.into())
+            }
             None if self.is_hidden(&path) => Err(Unread::Hidden),
             None => Err(Unread::Missing),
         };
         self.read.insert(path, read.clone());
         read
+    }
+
+    /// The line at which systemd stops to read a file that `settings` read.
+    pub(crate) fn bad_line(&mut self, path: &Path) -> Option<&str> {
+        let path = self.simplify(path);
+        self.bad_lines.get(&path).map(String::as_str)
     }
 
     /// Whether there may be something at a path: only what is surely not there is not.

@@ -2,5 +2,7 @@
 
 mod corners;
 mod owners;
+mod perturbed;
+mod random;
 mod roots;
 mod rpm;

@@ -7,7 +7,7 @@ use std::process::Command;
 use sexton_host::FolderRoot;
 use sexton_systemd::unit_file::{Tree, UnitSet};
 
-type Rows = BTreeMap<String, (String, Option<String>)>;
+pub type Rows = BTreeMap<String, (String, Option<String>)>;
 
 /// A root, or a failure that the runner shows as NOT RUN.
 pub fn root(suite: &str) -> PathBuf {
@@ -95,4 +95,10 @@ fn bookworm() {
 #[ignore = "needs roots: run cargo xtask test image"]
 fn trixie() {
     check("trixie");
+}
+
+#[test]
+#[ignore = "needs roots: run cargo xtask test image"]
+fn sid() {
+    check("sid");
 }

@@ -3,8 +3,8 @@
 
 mod act;
 pub mod config;
-mod fleet;
 mod export;
+mod fleet;
 pub mod kubernetes;
 mod page;
 mod remedy;

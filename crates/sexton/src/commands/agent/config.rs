@@ -1,8 +1,8 @@
 //! The configuration of an agent, as people write it. What is unknown or out of range stops
 //! the start, with its line and its key.
 
-pub mod fleet;
 pub mod export;
+pub mod fleet;
 pub mod kubernetes;
 mod listen;
 mod reader;
@@ -20,8 +20,8 @@ use sexton_store::Limits;
 
 use crate::cli::agent::SOCKET;
 use crate::quantity;
-use fleet::FleetConfig;
 use export::ExportConfig;
+use fleet::FleetConfig;
 use kubernetes::KubernetesConfig;
 pub use listen::TlsFiles;
 use reader::{Entry, Reader, Wrong};
