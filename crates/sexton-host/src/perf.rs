@@ -2,11 +2,13 @@
 //!
 //! The kernel writes them into a ring of each core that we share with it; nobody is woken. It
 //! also tells there of tasks as they start, take a name and exit, because a sample names its
-//! task by number only.
+//! task by number only, and with stacks of the code that processes map, because some exit before
+//! `/proc` can be asked.
 
 mod open;
 mod record;
 mod ring;
+mod spaces;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -18,6 +20,7 @@ use open::Attributes;
 use ring::Ring;
 
 pub use record::{Record, Sample, What};
+pub use spaces::{Known, Space, Spaces};
 pub use tasks::{Cgroups, Task, Tasks};
 
 /// What a core is asked to tell.
@@ -26,6 +29,8 @@ pub enum Ask {
     /// The task and its stacks, each time that much time has passed on the core's software
     /// clock. It needs no hardware counter, so it works in any guest.
     Stacks(Duration),
+    /// Only tasks, and the code that they map.
+    Mappings,
     /// Tracepoints, with their fields.
     Tracepoints(Vec<Point>),
 }
@@ -77,9 +82,11 @@ impl Watch {
     pub fn watch_core(&mut self, cpu: u32) -> io::Result<()> {
         let mut events = Vec::new();
         let mut ring = None;
+        let maps = !matches!(self.ask, Ask::Tracepoints(_));
         for (i, (attributes, filter)) in self.attributes().into_iter().enumerate() {
             // Each event would tell of all tasks.
-            let event = open::open(&attributes.follow_tasks(i == 0), cpu)?;
+            let attributes = attributes.follow_tasks(i == 0).follow_mappings(maps);
+            let event = open::open(&attributes, cpu)?;
             if let Some(filter) = filter {
                 open::set_filter(&event, &filter)?;
             }
@@ -169,6 +176,7 @@ impl Watch {
     fn attributes(&self) -> Vec<(Attributes, Option<String>)> {
         match &self.ask {
             Ask::Stacks(period) => vec![(Attributes::clock(*period), None)],
+            Ask::Mappings => vec![(Attributes::silent(), None)],
             Ask::Tracepoints(points) => points
                 .iter()
                 .map(|point| (Attributes::tracepoint(point.id), point.filter.clone()))

@@ -5,8 +5,8 @@
 //! program can be loaded. Samples go to the recording one by one, in tables of their own;
 //! records tell only who had the most kernel time.
 //! Blind to: code that runs with interrupts off, which is sampled where they come on again;
-//! callers above code without frame pointers; functions of stripped programs; names in
-//! processes that end within a quarter of a second.
+//! callers above code without frame pointers; functions of stripped programs; files of
+//! containers that end within a quarter of a second.
 //! Overhead: `docs/overhead.md#stacks`.
 
 mod busiest;
@@ -14,6 +14,7 @@ mod homes;
 mod place;
 mod pointers;
 mod source;
+mod told;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Sample, State};
+use sexton_host::perf::Spaces;
 use sexton_host::{Host, machine};
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::fact::stack as fact;
@@ -32,7 +34,7 @@ use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::Subject;
 use sexton_model::text::escape;
-use sexton_symbols::live::{Kernel, Place, Programs};
+use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 
 use crate::{Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
@@ -149,12 +151,14 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
         kernel: Kernel::default(),
         programs: programs.then(Programs::default),
+        spaces: Spaces::default(),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         comms: HashMap::new(),
         event: EVENT.into(),
         looked_at: None,
         n_lost: 0,
+        n_lost_mappings: 0,
         told_once: false,
     };
     let refusals = stacks.follow_cores(host);
@@ -171,6 +175,8 @@ struct Stacks {
     kernel: Kernel,
     /// `None` where the kernel's numbers of processes are not ours.
     programs: Option<Programs>,
+    /// What processes have mapped that may be gone by now.
+    spaces: Spaces,
     homes: Homes,
     busiest: Busiest,
     comms: HashMap<Vec<u8>, Arc<str>>,
@@ -178,6 +184,7 @@ struct Stacks {
     looked_at: Option<Moment>,
     /// Losses that have been told.
     n_lost: u64,
+    n_lost_mappings: u64,
     /// What is blind for good has been told.
     told_once: bool,
 }
@@ -185,14 +192,14 @@ struct Stacks {
 impl Sensor for Stacks {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let mut samples = Vec::new();
-        let malformed = self
-            .source
-            .drain(host, MAX_DRAINED, |sample| samples.push(sample));
+        let spaces = &mut self.spaces;
+        let take = |sample| samples.push(sample);
+        let malformed = self.source.drain(host, spaces, MAX_DRAINED, take);
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
         if let Some(programs) = &mut self.programs {
             for sample in samples.iter().filter(|sample| !sample.user.is_empty()) {
-                programs.know(host, (sample.pid, sample.mm), out.now());
+                programs.know(host, (ran(sample), &self.spaces), out.now());
             }
         }
         let mut batch = Batch::default();
@@ -201,6 +208,10 @@ impl Sensor for Stacks {
         }
         if let Some(batch) = batch.finish() {
             out.stacks(batch);
+        }
+        let exited = self.spaces.forget_exited();
+        if let Some(programs) = &mut self.programs {
+            programs.forget(&exited);
         }
         if malformed > 0 {
             let text = format!("{malformed} samples made no sense");
@@ -212,6 +223,15 @@ impl Sensor for Stacks {
             self.look(host, out);
         }
         self.busiest.tell(out);
+    }
+}
+
+/// Which program was sampled.
+fn ran(sample: &Sample) -> Ran {
+    Ran {
+        pid: sample.pid,
+        mm: sample.mm,
+        at_ns: sample.at_ns,
     }
 }
 
@@ -228,7 +248,7 @@ impl Stacks {
         let kernel = self.kernel_places(host, &sample.kernel, now);
         let user = match &mut self.programs {
             Some(programs) if !sample.user.is_empty() => {
-                programs.places(host, (sample.pid, sample.mm), &sample.user, now)
+                programs.places(host, (ran(sample), &self.spaces), &sample.user, now)
             }
             _ => Vec::new(),
         };
@@ -327,6 +347,16 @@ impl Stacks {
         if new > 0 {
             self.busiest.lose(new);
             let text = format!("dropped {new} stack samples: ring buffer full");
+            out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
+        }
+        let n_mappings = self.source.n_lost_mappings();
+        let new = n_mappings - self.n_lost_mappings;
+        self.n_lost_mappings = n_mappings;
+        if new > 0 {
+            let text = format!(
+                "dropped {new} records of mapped code (ring buffer full): \
+                 some short-lived processes have no names"
+            );
             out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
         if !self.told_once {

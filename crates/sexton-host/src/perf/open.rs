@@ -9,6 +9,7 @@ use std::time::Duration;
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_FLAG_FD_CLOEXEC: u64 = 1 << 3;
 
 const SAMPLE_TID: u64 = 1 << 1;
@@ -18,9 +19,11 @@ const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_RAW: u64 = 1 << 10;
 
 const DISABLED: u64 = 1;
+const MMAP: u64 = 1 << 8;
 const COMM: u64 = 1 << 9;
 const TASK: u64 = 1 << 13;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
 
@@ -75,6 +78,15 @@ impl Attributes {
         }
     }
 
+    /// Nothing that happens by itself: the event only tells of tasks and their mappings.
+    pub(super) fn silent() -> Self {
+        Self {
+            kind: PERF_TYPE_SOFTWARE,
+            config: PERF_COUNT_SW_DUMMY,
+            ..Self::of(0)
+        }
+    }
+
     /// What all have in common. The boot clock is refused for tracepoints, because it may not
     /// be read in every context.
     fn of(content: u64) -> Self {
@@ -91,6 +103,14 @@ impl Attributes {
     pub(super) fn follow_tasks(mut self, follows: bool) -> Self {
         if follows {
             self.flags |= COMM | TASK | COMM_EXEC;
+        }
+        self
+    }
+
+    /// The same, telling of code that processes map too.
+    pub(super) fn follow_mappings(mut self, follows: bool) -> Self {
+        if follows {
+            self.flags |= MMAP | MMAP2;
         }
         self
     }

@@ -31,6 +31,7 @@ mod serve;
 mod slow_disk;
 mod stacks;
 mod store;
+mod storms;
 mod survey;
 mod symbols;
 mod symptoms;
