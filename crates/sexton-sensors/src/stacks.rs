@@ -11,12 +11,13 @@
 
 mod busiest;
 mod homes;
+mod names;
+pub mod one;
 mod place;
 mod pointers;
 mod source;
 mod told;
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,12 +34,12 @@ use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::Subject;
-use sexton_model::text::escape;
 use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 
 use crate::{Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
+use names::Names;
 use place::Batch;
 use source::Source;
 
@@ -90,8 +91,6 @@ const ROOM: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a process outside of our PID namespace is called.
 const OUTSIDE: &[u8] = b"[outside]";
-/// Names of threads that are kept; beyond that all are forgotten.
-const MAX_COMMS: usize = 4096;
 
 const HOST_NAMESPACE: &str = "run in the host's PID namespace (docker run --pid=host)";
 
@@ -149,12 +148,11 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     let mut stacks = Stacks {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
-        kernel: Kernel::default(),
+        names: Names::default(),
         programs: programs.then(Programs::default),
         spaces: Spaces::default(),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
-        comms: HashMap::new(),
         event: EVENT.into(),
         looked_at: None,
         n_lost: 0,
@@ -172,14 +170,13 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
 struct Stacks {
     source: Source,
     period_ns: u64,
-    kernel: Kernel,
+    names: Names,
     /// `None` where the kernel's numbers of processes are not ours.
     programs: Option<Programs>,
     /// What processes have mapped that may be gone by now.
     spaces: Spaces,
     homes: Homes,
     busiest: Busiest,
-    comms: HashMap<Vec<u8>, Arc<str>>,
     event: Arc<str>,
     looked_at: Option<Moment>,
     /// Losses that have been told.
@@ -245,7 +242,7 @@ impl Stacks {
             }
             Source::Perf(_) => self.homes.of_process(host, (sample.pid, sample.mm), now),
         };
-        let kernel = self.kernel_places(host, &sample.kernel, now);
+        let kernel = self.names.kernel_places(host, &sample.kernel, now);
         let user = match &mut self.programs {
             Some(programs) if !sample.user.is_empty() => {
                 programs.places(host, (ran(sample), &self.spaces), &sample.user, now)
@@ -253,7 +250,7 @@ impl Stacks {
             _ => Vec::new(),
         };
         let is_outside = sample.state == State::Idle && self.is_outsider(&kernel);
-        let comm = self.comm(if is_outside { OUTSIDE } else { &sample.comm });
+        let comm = self.names.comm(if is_outside { OUTSIDE } else { &sample.comm });
         let serves_softirq = || kernel.iter().any(|place| place.is_softirq());
         let state = match sample.state {
             State::User => CoreState::User,
@@ -303,33 +300,7 @@ impl Stacks {
     /// the idle task waits.
     fn is_outsider(&self, kernel: &[Arc<Place>]) -> bool {
         let waits = || kernel.iter().any(|place| place.is_idle_loop());
-        self.source.hides_outsiders() && !self.kernel.is_hidden() && !waits()
-    }
-
-    fn kernel_places(&mut self, host: &Host, addresses: &[u64], now: Moment) -> Vec<Arc<Place>> {
-        let places = addresses.iter().enumerate().map(|(i, address)| {
-            // A caller's address is where it goes on after the call, which may be the next
-            // function already.
-            let address = if i == 0 {
-                *address
-            } else {
-                address.saturating_sub(1)
-            };
-            self.kernel.place(host, address, now)
-        });
-        places.collect()
-    }
-
-    fn comm(&mut self, comm: &[u8]) -> Arc<str> {
-        if let Some(known) = self.comms.get(comm) {
-            return Arc::clone(known);
-        }
-        if self.comms.len() >= MAX_COMMS {
-            self.comms.clear();
-        }
-        let text: Arc<str> = escape(comm).into();
-        self.comms.insert(comm.to_vec(), Arc::clone(&text));
-        text
+        self.source.hides_outsiders() && !self.names.kernel.is_hidden() && !waits()
     }
 
     /// What is done once a second: cores, counts, and what is blind.
@@ -369,7 +340,7 @@ impl Stacks {
         if let Some(gap) = self.source.instead_of_bpf() {
             bpf::tell_step_down("stacks", "perf events", gap, out);
         }
-        if self.kernel.is_hidden() {
+        if self.names.kernel.is_hidden() {
             out.gap(&Subject::node(), hidden());
         }
         if self.source.hides_outsiders() {

@@ -19,10 +19,15 @@ const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_RAW: u64 = 1 << 10;
 
 const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HV: u64 = 1 << 6;
 const MMAP: u64 = 1 << 8;
 const COMM: u64 = 1 << 9;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
 const TASK: u64 = 1 << 13;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
@@ -107,6 +112,24 @@ impl Attributes {
         self
     }
 
+    /// The same, of a task and all that it starts from now on.
+    pub(super) fn inherit(mut self) -> Self {
+        self.flags |= INHERIT;
+        self
+    }
+
+    /// The same, beginning when the task executes a program.
+    pub(super) fn begin_on_exec(mut self) -> Self {
+        self.flags |= ENABLE_ON_EXEC;
+        self
+    }
+
+    /// The same, of programs and not of the kernel.
+    pub(super) fn without_kernel(mut self) -> Self {
+        self.flags |= EXCLUDE_KERNEL | EXCLUDE_HV | EXCLUDE_CALLCHAIN_KERNEL;
+        self
+    }
+
     /// The same, telling of code that processes map too.
     pub(super) fn follow_mappings(mut self, follows: bool) -> Self {
         if follows {
@@ -116,16 +139,32 @@ impl Attributes {
     }
 }
 
-/// Opens it for all tasks on that core.
-pub(super) fn open(attributes: &Attributes, cpu: u32) -> io::Result<OwnedFd> {
-    let (all_tasks, no_group) = (-1, -1);
+/// Whose events are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Those of all tasks.
+    All,
+    /// Those of one task.
+    Task(u32),
+    /// Those of the calling thread, which hands them on to what it starts.
+    Own,
+}
+
+/// Opens it on that core.
+pub(super) fn open(attributes: &Attributes, whose: Whose, cpu: u32) -> io::Result<OwnedFd> {
+    let no_group = -1;
+    let task = match whose {
+        Whose::All => -1,
+        Whose::Task(tid) => i32::try_from(tid).map_err(io::Error::other)?,
+        Whose::Own => 0,
+    };
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     // SAFETY: the attributes outlive the call, and their size is in them.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
             std::ptr::from_ref(attributes),
-            all_tasks,
+            task,
             cpu,
             no_group,
             PERF_FLAG_FD_CLOEXEC,

@@ -210,7 +210,8 @@ fn ring_bytes(options: Options) -> usize {
     bytes.clamp(*RING_BYTES.start(), *RING_BYTES.end())
 }
 
-fn describe(
+/// A sample of perf with what is known of its task.
+pub(super) fn describe(
     host: &Host,
     tasks: &mut Tasks,
     (at_ns, cpu): (u64, u32),
