@@ -1,7 +1,7 @@
 //! A program that starts processes which live for less than a millisecond.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const SOURCE: &str = include_str!("storm/storm.c");
@@ -38,13 +38,23 @@ impl Storm {
         Self { folder }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("storm")
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Starts it, for so many milliseconds, with children that work for so many microseconds.
     pub fn start(&self, kind: Kind, ms: u32, work_us: u32) -> Child {
         let kind = match kind {
             Kind::Fork => "fork",
             Kind::Exec => "exec",
         };
-        Command::new(self.folder.join("storm"))
+        Command::new(self.path())
             .args([kind, &ms.to_string(), &work_us.to_string()])
             .stdout(Stdio::piped())
             .spawn()

@@ -250,7 +250,9 @@ impl Stacks {
             _ => Vec::new(),
         };
         let is_outside = sample.state == State::Idle && self.is_outsider(&kernel);
-        let comm = self.names.comm(if is_outside { OUTSIDE } else { &sample.comm });
+        let comm = self
+            .names
+            .comm(if is_outside { OUTSIDE } else { &sample.comm });
         let serves_softirq = || kernel.iter().any(|place| place.is_softirq());
         let state = match sample.state {
             State::User => CoreState::User,

@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use super::Turns;
 use super::open::{self, Attributes, Whose};
 use super::record::Record;
 use super::ring::Ring;
-use super::Turns;
 use crate::{Host, machine};
 
 /// Threads that start while events are asked for are looked for again, so often at most.

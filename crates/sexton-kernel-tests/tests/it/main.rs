@@ -21,6 +21,7 @@ mod packages;
 mod pipelines;
 mod pressure;
 mod processes;
+mod profile_record;
 mod profiles;
 mod prometheus;
 mod roots;

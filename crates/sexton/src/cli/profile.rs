@@ -128,6 +128,12 @@ pub struct FilterArgs {
     /// Only this systemd unit
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<String>,
+    /// Only the container with this id; its beginning is enough
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Only containers of the Kubernetes pod with this uid; its beginning is enough
+    #[arg(long, value_name = "UID")]
+    pub pod: Option<String>,
     /// Only stacks with a function that this regular expression matches
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub function: Option<Regex>,
