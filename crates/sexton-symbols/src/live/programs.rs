@@ -56,7 +56,7 @@ struct Program {
     mm: u64,
     /// Processes above it, in whose roots its files can be found when it has exited.
     above: Vec<u32>,
-    /// Mappings that records told of when these were taken from them.
+    /// How many mappings records named when these were taken from them.
     n_told: Option<usize>,
     /// Sorted.
     mappings: Vec<Mapped>,
@@ -172,7 +172,7 @@ impl Programs {
         self.by_pid.insert(ran.pid, program);
     }
 
-    /// Mappings as records told of them; `None` when they begin with those of a process that
+    /// Mappings as records name them; `None` when they begin with those of a process that
     /// cannot be asked any more.
     fn told(
         &mut self,
