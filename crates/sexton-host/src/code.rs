@@ -168,6 +168,12 @@ pub fn open_mapped(host: &Host, pid: u32, mapping: &Mapping) -> Result<CodeFile,
     if let Ok(file) = rustix::fs::open(&path, flags, Mode::empty()) {
         return CodeFile::new(file.into()).map_err(unread(&path));
     }
+    open_named(host, pid, mapping)
+}
+
+/// Opens the file behind a mapping by its name in the root of a process, which need not be the
+/// one that had it mapped. It is taken only if it is the same.
+pub fn open_named(host: &Host, pid: u32, mapping: &Mapping) -> Result<CodeFile, HostError> {
     let name = Path::new(std::ffi::OsStr::from_bytes(&mapping.path));
     let file = open_in_root(host, pid, name)?;
     if file.id.inode != mapping.inode {

@@ -2,11 +2,14 @@
 //!
 //! The kernel writes them into a ring of each core that we share with it; nobody is woken. It
 //! also tells there of tasks as they start, take a name and exit, because a sample names its
-//! task by number only.
+//! task by number only, and with stacks of the code that processes map, because some exit before
+//! `/proc` can be asked.
 
+mod of_tasks;
 mod open;
 mod record;
 mod ring;
+mod spaces;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -14,10 +17,12 @@ use std::io;
 use std::time::Duration;
 
 use crate::clock;
-use open::Attributes;
+use open::{Attributes, Whose};
 use ring::Ring;
 
+pub use of_tasks::{OfTasks, Target};
 pub use record::{Record, Sample, What};
+pub use spaces::{Known, Space, Spaces};
 pub use tasks::{Cgroups, Task, Tasks};
 
 /// What a core is asked to tell.
@@ -26,6 +31,8 @@ pub enum Ask {
     /// The task and its stacks, each time that much time has passed on the core's software
     /// clock. It needs no hardware counter, so it works in any guest.
     Stacks(Duration),
+    /// Only tasks, and the code that they map.
+    Mappings,
     /// Tracepoints, with their fields.
     Tracepoints(Vec<Point>),
 }
@@ -45,11 +52,48 @@ pub struct Watch {
     ask: Ask,
     room_bytes: usize,
     cores: BTreeMap<u32, Core>,
-    /// What came too late for its turn: others may still tell of an earlier moment.
-    held: Vec<Record>,
+    turns: Turns,
     /// Lost on cores that went offline.
     n_lost: u64,
+}
+
+/// Brings records of several rings into the order of time.
+#[derive(Debug, Default)]
+struct Turns {
+    /// What came too late for its turn: others may still tell of an earlier moment.
+    held: Vec<Record>,
     n_throttled: u64,
+}
+
+impl Turns {
+    /// Hands over what all rings hold. Returns how many records made no sense.
+    fn drain<'a>(
+        &mut self,
+        rings: impl Iterator<Item = &'a mut Ring>,
+        has_stacks: bool,
+        mut take: impl FnMut(&Record),
+    ) -> u64 {
+        let until = clock::now().as_ns();
+        let asleep_ns = until.saturating_sub(clock::monotonic_ns());
+        let mut malformed = 0;
+        let (held, n_throttled) = (&mut self.held, &mut self.n_throttled);
+        for ring in rings {
+            ring.drain(
+                |header, body| match record::read(header, body, has_stacks) {
+                    Ok(Some(mut record)) => {
+                        record.at_ns += asleep_ns;
+                        held.push(record);
+                    }
+                    Ok(None) => *n_throttled += u64::from(header.is_throttle()),
+                    Err(record::Malformed) => malformed += 1,
+                },
+            );
+        }
+        self.held.sort_by_key(|record| record.at_ns);
+        let n = self.held.partition_point(|record| record.at_ns <= until);
+        self.held.drain(..n).for_each(|record| take(&record));
+        malformed
+    }
 }
 
 #[derive(Debug)]
@@ -66,9 +110,8 @@ impl Watch {
             ask,
             room_bytes,
             cores: BTreeMap::new(),
-            held: Vec::new(),
+            turns: Turns::default(),
             n_lost: 0,
-            n_throttled: 0,
         }
     }
 
@@ -77,9 +120,11 @@ impl Watch {
     pub fn watch_core(&mut self, cpu: u32) -> io::Result<()> {
         let mut events = Vec::new();
         let mut ring = None;
+        let maps = !matches!(self.ask, Ask::Tracepoints(_));
         for (i, (attributes, filter)) in self.attributes().into_iter().enumerate() {
             // Each event would tell of all tasks.
-            let event = open::open(&attributes.follow_tasks(i == 0), cpu)?;
+            let attributes = attributes.follow_tasks(i == 0).follow_mappings(maps);
+            let event = open::open(&attributes, Whose::All, cpu)?;
             if let Some(filter) = filter {
                 open::set_filter(&event, &filter)?;
             }
@@ -137,38 +182,21 @@ impl Watch {
     /// How often the kernel stopped an event for the rest of a tick, because there were too
     /// many of it.
     pub fn n_throttled(&self) -> u64 {
-        self.n_throttled
+        self.turns.n_throttled
     }
 
     /// Hands over what all cores have told, in the order of time. Returns how many records
     /// made no sense.
-    pub fn drain(&mut self, mut take: impl FnMut(&Record)) -> u64 {
-        let until = clock::now().as_ns();
-        let asleep_ns = until.saturating_sub(clock::monotonic_ns());
-        let mut malformed = 0;
-        let (held, n_throttled) = (&mut self.held, &mut self.n_throttled);
+    pub fn drain(&mut self, take: impl FnMut(&Record)) -> u64 {
         let has_stacks = matches!(self.ask, Ask::Stacks(_));
-        for core in self.cores.values_mut() {
-            core.ring.drain(
-                |header, body| match record::read(header, body, has_stacks) {
-                    Ok(Some(mut record)) => {
-                        record.at_ns += asleep_ns;
-                        held.push(record);
-                    }
-                    Ok(None) => *n_throttled += u64::from(header.is_throttle()),
-                    Err(record::Malformed) => malformed += 1,
-                },
-            );
-        }
-        self.held.sort_by_key(|record| record.at_ns);
-        let n = self.held.partition_point(|record| record.at_ns <= until);
-        self.held.drain(..n).for_each(|record| take(&record));
-        malformed
+        let rings = self.cores.values_mut().map(|core| &mut core.ring);
+        self.turns.drain(rings, has_stacks, take)
     }
 
     fn attributes(&self) -> Vec<(Attributes, Option<String>)> {
         match &self.ask {
             Ask::Stacks(period) => vec![(Attributes::clock(*period), None)],
+            Ask::Mappings => vec![(Attributes::silent(), None)],
             Ask::Tracepoints(points) => points
                 .iter()
                 .map(|point| (Attributes::tracepoint(point.id), point.filter.clone()))

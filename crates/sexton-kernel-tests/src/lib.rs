@@ -19,6 +19,7 @@ pub mod scenario;
 pub mod sexton;
 pub mod slow_disk;
 pub mod spinner;
+pub mod storm;
 pub mod watching;
 pub mod without_bpf;
 

@@ -53,12 +53,40 @@ pub struct Filter {
     pub cgroup: Option<String>,
     /// Of this systemd unit.
     pub unit: Option<String>,
+    /// Of the container with this id, or whose id begins so.
+    pub container: Option<String>,
+    /// Of the pod with this uid, or whose uid begins so.
+    pub pod: Option<String>,
     /// With a function in its stack that this matches.
     pub function: Option<Regex>,
     /// Of this event.
     pub event: EventChoice,
     /// Idle cores, too.
     pub idle: bool,
+}
+
+impl Filter {
+    fn allows_any_home(&self) -> bool {
+        let named = [&self.cgroup, &self.unit, &self.container, &self.pod];
+        named.iter().all(|one| one.is_none())
+    }
+
+    /// Whether the path of a cgroup leads to the container and the pod that are asked about.
+    fn is_of_container(&self, cgroup: &str) -> bool {
+        if self.container.is_none() && self.pod.is_none() {
+            return true;
+        }
+        let path = unescape(cgroup);
+        let origin = Origin::of(&path);
+        let container = origin.container();
+        let pod = origin.pod();
+        let begins = |wanted: &Option<String>, found: Option<&str>| {
+            let wanted = wanted.as_deref();
+            wanted.is_none_or(|wanted| found.is_some_and(|found| found.starts_with(wanted)))
+        };
+        begins(&self.container, container.as_ref().map(|one| one.id))
+            && begins(&self.pod, pod.as_ref().map(|pod| pod.uid.as_str()))
+    }
 }
 
 /// Applies a filter, and remembers what it said of names and stacks.
@@ -140,8 +168,7 @@ impl Matcher {
         let filter = &self.filter;
         let any_owner = filter.comms.is_empty() && filter.pids.is_empty();
         let any_owner = any_owner && filter.tids.is_empty();
-        let any_home = filter.cgroup.is_none() && filter.unit.is_none();
-        !(any_owner && any_home && filter.event == EventChoice::All)
+        !(any_owner && filter.allows_any_home() && filter.event == EventChoice::All)
     }
 
     /// Whether what it says depends on stacks.
@@ -218,7 +245,7 @@ impl Matcher {
 
     fn is_of_cgroup(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
         let filter = &self.filter;
-        if filter.cgroup.is_none() && filter.unit.is_none() {
+        if filter.allows_any_home() {
             return true;
         }
         let Some(cgroup) = sample.cgroup else {
@@ -235,6 +262,7 @@ impl Matcher {
                     .unit
                     .as_deref()
                     .is_none_or(|unit| unit_of(path).as_deref() == Some(unit))
+                && filter.is_of_container(path)
         })
     }
 
@@ -277,5 +305,43 @@ impl Verdicts {
             self.0.resize(at + 1, None);
         }
         *self.0[at].get_or_insert_with(judge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "3f4e5d6c7b8a99887766554433221100ffeeddccbbaa99887766554433221100";
+
+    #[track_caller]
+    fn check(container: Option<&str>, pod: Option<&str>, cgroup: &str, expected: bool) {
+        let filter = Filter {
+            container: container.map(str::to_owned),
+            pod: pod.map(str::to_owned),
+            ..Filter::default()
+        };
+        assert_eq!(filter.is_of_container(cgroup), expected, "{cgroup}");
+    }
+
+    #[test]
+    fn containers_and_pods_are_found_by_the_beginning_of_their_id() {
+        let docker = format!("/system.slice/docker-{ID}.scope");
+        check(Some(ID), None, &docker, true);
+        check(Some("3f4e5d6c7b8a"), None, &docker, true);
+        check(Some("f4e5"), None, &docker, false);
+        check(Some("3f4e"), None, "/system.slice/docker.service", false);
+        let pod = "kubepods-burstable-pod01234567_89ab_cdef_0123_456789abcdef.slice";
+        let in_pod =
+            format!("/kubepods.slice/kubepods-burstable.slice/{pod}/cri-containerd-{ID}.scope");
+        check(
+            None,
+            Some("01234567-89ab-cdef-0123-456789abcdef"),
+            &in_pod,
+            true,
+        );
+        check(Some("3f4e"), Some("01234567-89ab"), &in_pod, true);
+        check(Some("3f4e"), Some("fedc"), &in_pod, false);
+        check(None, Some("0123"), &docker, false);
     }
 }

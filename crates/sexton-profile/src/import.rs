@@ -209,9 +209,10 @@ impl Report {
         }
     }
 
-    /// Whether all that the file holds was read and makes sense.
+    /// Whether all that happened while it was recorded is in the file, was read, and makes
+    /// sense.
     pub fn is_whole(&self) -> bool {
-        self.stopped.is_none() && self.n_skipped == 0 && self.n_odd == 0
+        self.stopped.is_none() && self.n_skipped == 0 && self.n_odd == 0 && self.n_lost == 0
     }
 
     fn stop(&mut self, at: Position, why: impl Into<String>) {

@@ -5,23 +5,26 @@
 //! program can be loaded. Samples go to the recording one by one, in tables of their own;
 //! records tell only who had the most kernel time.
 //! Blind to: code that runs with interrupts off, which is sampled where they come on again;
-//! callers above code without frame pointers; functions of stripped programs; names in
-//! processes that end within a quarter of a second.
+//! callers above code without frame pointers; functions of stripped programs; files of
+//! containers that end within a quarter of a second.
 //! Overhead: `docs/overhead.md#stacks`.
 
 mod busiest;
 mod homes;
+mod names;
+pub mod one;
 mod place;
 mod pointers;
 mod source;
+mod told;
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Sample, State};
+use sexton_host::perf::Spaces;
 use sexton_host::{Host, machine};
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::fact::stack as fact;
@@ -31,12 +34,12 @@ use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::Subject;
-use sexton_model::text::escape;
-use sexton_symbols::live::{Kernel, Place, Programs};
+use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 
 use crate::{Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
+use names::Names;
 use place::Batch;
 use source::Source;
 
@@ -88,8 +91,6 @@ const ROOM: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// What a process outside of our PID namespace is called.
 const OUTSIDE: &[u8] = b"[outside]";
-/// Names of threads that are kept; beyond that all are forgotten.
-const MAX_COMMS: usize = 4096;
 
 const HOST_NAMESPACE: &str = "run in the host's PID namespace (docker run --pid=host)";
 
@@ -147,14 +148,15 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     let mut stacks = Stacks {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
-        kernel: Kernel::default(),
+        names: Names::default(),
         programs: programs.then(Programs::default),
+        spaces: Spaces::default(),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
-        comms: HashMap::new(),
         event: EVENT.into(),
         looked_at: None,
         n_lost: 0,
+        n_lost_mappings: 0,
         told_once: false,
     };
     let refusals = stacks.follow_cores(host);
@@ -168,16 +170,18 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
 struct Stacks {
     source: Source,
     period_ns: u64,
-    kernel: Kernel,
+    names: Names,
     /// `None` where the kernel's numbers of processes are not ours.
     programs: Option<Programs>,
+    /// What processes have mapped that may be gone by now.
+    spaces: Spaces,
     homes: Homes,
     busiest: Busiest,
-    comms: HashMap<Vec<u8>, Arc<str>>,
     event: Arc<str>,
     looked_at: Option<Moment>,
     /// Losses that have been told.
     n_lost: u64,
+    n_lost_mappings: u64,
     /// What is blind for good has been told.
     told_once: bool,
 }
@@ -185,14 +189,14 @@ struct Stacks {
 impl Sensor for Stacks {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
         let mut samples = Vec::new();
-        let malformed = self
-            .source
-            .drain(host, MAX_DRAINED, |sample| samples.push(sample));
+        let spaces = &mut self.spaces;
+        let take = |sample| samples.push(sample);
+        let malformed = self.source.drain(host, spaces, MAX_DRAINED, take);
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
         if let Some(programs) = &mut self.programs {
             for sample in samples.iter().filter(|sample| !sample.user.is_empty()) {
-                programs.know(host, (sample.pid, sample.mm), out.now());
+                programs.know(host, (ran(sample), &self.spaces), out.now());
             }
         }
         let mut batch = Batch::default();
@@ -201,6 +205,10 @@ impl Sensor for Stacks {
         }
         if let Some(batch) = batch.finish() {
             out.stacks(batch);
+        }
+        let exited = self.spaces.forget_exited();
+        if let Some(programs) = &mut self.programs {
+            programs.forget(&exited);
         }
         if malformed > 0 {
             let text = format!("{malformed} samples made no sense");
@@ -215,6 +223,15 @@ impl Sensor for Stacks {
     }
 }
 
+/// Which program was sampled.
+fn ran(sample: &Sample) -> Ran {
+    Ran {
+        pid: sample.pid,
+        mm: sample.mm,
+        at_ns: sample.at_ns,
+    }
+}
+
 impl Stacks {
     fn keep(&mut self, host: &Host, sample: &Sample, batch: &mut Batch, now: Moment) {
         let cgroup = match &self.source {
@@ -225,15 +242,17 @@ impl Stacks {
             }
             Source::Perf(_) => self.homes.of_process(host, (sample.pid, sample.mm), now),
         };
-        let kernel = self.kernel_places(host, &sample.kernel, now);
+        let kernel = self.names.kernel_places(host, &sample.kernel, now);
         let user = match &mut self.programs {
             Some(programs) if !sample.user.is_empty() => {
-                programs.places(host, (sample.pid, sample.mm), &sample.user, now)
+                programs.places(host, (ran(sample), &self.spaces), &sample.user, now)
             }
             _ => Vec::new(),
         };
         let is_outside = sample.state == State::Idle && self.is_outsider(&kernel);
-        let comm = self.comm(if is_outside { OUTSIDE } else { &sample.comm });
+        let comm = self
+            .names
+            .comm(if is_outside { OUTSIDE } else { &sample.comm });
         let serves_softirq = || kernel.iter().any(|place| place.is_softirq());
         let state = match sample.state {
             State::User => CoreState::User,
@@ -283,33 +302,7 @@ impl Stacks {
     /// the idle task waits.
     fn is_outsider(&self, kernel: &[Arc<Place>]) -> bool {
         let waits = || kernel.iter().any(|place| place.is_idle_loop());
-        self.source.hides_outsiders() && !self.kernel.is_hidden() && !waits()
-    }
-
-    fn kernel_places(&mut self, host: &Host, addresses: &[u64], now: Moment) -> Vec<Arc<Place>> {
-        let places = addresses.iter().enumerate().map(|(i, address)| {
-            // A caller's address is where it goes on after the call, which may be the next
-            // function already.
-            let address = if i == 0 {
-                *address
-            } else {
-                address.saturating_sub(1)
-            };
-            self.kernel.place(host, address, now)
-        });
-        places.collect()
-    }
-
-    fn comm(&mut self, comm: &[u8]) -> Arc<str> {
-        if let Some(known) = self.comms.get(comm) {
-            return Arc::clone(known);
-        }
-        if self.comms.len() >= MAX_COMMS {
-            self.comms.clear();
-        }
-        let text: Arc<str> = escape(comm).into();
-        self.comms.insert(comm.to_vec(), Arc::clone(&text));
-        text
+        self.source.hides_outsiders() && !self.names.kernel.is_hidden() && !waits()
     }
 
     /// What is done once a second: cores, counts, and what is blind.
@@ -329,6 +322,16 @@ impl Stacks {
             let text = format!("dropped {new} stack samples: ring buffer full");
             out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
+        let n_mappings = self.source.n_lost_mappings();
+        let new = n_mappings - self.n_lost_mappings;
+        self.n_lost_mappings = n_mappings;
+        if new > 0 {
+            let text = format!(
+                "dropped {new} records of mapped code (ring buffer full): \
+                 some short-lived processes have no names"
+            );
+            out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
+        }
         if !self.told_once {
             self.told_once = true;
             self.tell_blind(out);
@@ -339,7 +342,7 @@ impl Stacks {
         if let Some(gap) = self.source.instead_of_bpf() {
             bpf::tell_step_down("stacks", "perf events", gap, out);
         }
-        if self.kernel.is_hidden() {
+        if self.names.kernel.is_hidden() {
             out.gap(&Subject::node(), hidden());
         }
         if self.source.hides_outsiders() {

@@ -1,6 +1,7 @@
 //! Names of what runs now. Files are opened through the process that has them mapped, read in
 //! pieces, and neither kept open nor mapped; memory is bounded whatever runs.
 
+mod behind;
 mod files;
 mod kernel;
 mod made;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use sexton_model::stack::CodeKind;
 
 pub use kernel::{Kernel, read_kallsyms};
-pub use programs::Programs;
+pub use programs::{Programs, Ran};
 
 /// A place in code. With a symbol it is the function's beginning: samples of one function
 /// are one place, which is what flame graphs show and what keeps recordings small.

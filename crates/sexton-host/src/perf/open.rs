@@ -9,6 +9,7 @@ use std::time::Duration;
 const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_TYPE_TRACEPOINT: u32 = 2;
 const PERF_COUNT_SW_CPU_CLOCK: u64 = 0;
+const PERF_COUNT_SW_DUMMY: u64 = 9;
 const PERF_FLAG_FD_CLOEXEC: u64 = 1 << 3;
 
 const SAMPLE_TID: u64 = 1 << 1;
@@ -18,9 +19,16 @@ const SAMPLE_CPU: u64 = 1 << 7;
 const SAMPLE_RAW: u64 = 1 << 10;
 
 const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HV: u64 = 1 << 6;
+const MMAP: u64 = 1 << 8;
 const COMM: u64 = 1 << 9;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
 const TASK: u64 = 1 << 13;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
+const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
+const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
 
@@ -75,6 +83,15 @@ impl Attributes {
         }
     }
 
+    /// Nothing that happens by itself: the event only tells of tasks and their mappings.
+    pub(super) fn silent() -> Self {
+        Self {
+            kind: PERF_TYPE_SOFTWARE,
+            config: PERF_COUNT_SW_DUMMY,
+            ..Self::of(0)
+        }
+    }
+
     /// What all have in common. The boot clock is refused for tracepoints, because it may not
     /// be read in every context.
     fn of(content: u64) -> Self {
@@ -94,18 +111,60 @@ impl Attributes {
         }
         self
     }
+
+    /// The same, of a task and all that it starts from now on.
+    pub(super) fn inherit(mut self) -> Self {
+        self.flags |= INHERIT;
+        self
+    }
+
+    /// The same, beginning when the task executes a program.
+    pub(super) fn begin_on_exec(mut self) -> Self {
+        self.flags |= ENABLE_ON_EXEC;
+        self
+    }
+
+    /// The same, of programs and not of the kernel.
+    pub(super) fn without_kernel(mut self) -> Self {
+        self.flags |= EXCLUDE_KERNEL | EXCLUDE_HV | EXCLUDE_CALLCHAIN_KERNEL;
+        self
+    }
+
+    /// The same, telling of code that processes map too.
+    pub(super) fn follow_mappings(mut self, follows: bool) -> Self {
+        if follows {
+            self.flags |= MMAP | MMAP2;
+        }
+        self
+    }
 }
 
-/// Opens it for all tasks on that core.
-pub(super) fn open(attributes: &Attributes, cpu: u32) -> io::Result<OwnedFd> {
-    let (all_tasks, no_group) = (-1, -1);
+/// Whose events are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// Those of all tasks.
+    All,
+    /// Those of one task.
+    Task(u32),
+    /// Those of the calling thread, which hands them on to what it starts.
+    Own,
+}
+
+/// Opens it on that core.
+pub(super) fn open(attributes: &Attributes, whose: Whose, cpu: u32) -> io::Result<OwnedFd> {
+    let no_group = -1;
+    let task = match whose {
+        Whose::All => -1,
+        Whose::Task(tid) => i32::try_from(tid).map_err(io::Error::other)?,
+        Whose::Own => 0,
+    };
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     // SAFETY: the attributes outlive the call, and their size is in them.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
             std::ptr::from_ref(attributes),
-            all_tasks,
+            task,
             cpu,
             no_group,
             PERF_FLAG_FD_CLOEXEC,

@@ -1,5 +1,7 @@
 //! Reads records as the kernel writes them (include/uapi/linux/perf_event.h).
 
+use crate::code::Mapping;
+
 const COMM: u32 = 3;
 const LOST: u32 = 2;
 const EXIT: u32 = 4;
@@ -7,6 +9,7 @@ const THROTTLE: u32 = 5;
 const UNTHROTTLE: u32 = 6;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
+const MMAP2: u32 = 10;
 
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
@@ -17,6 +20,9 @@ const CONTEXT_USER: u64 = -512_i64 as u64;
 
 /// Task, time and core: at the front of a sample, at the end of everything else.
 const STAMP_BYTES: usize = 24;
+
+/// Where the name of the file begins, after place, device, inode and rights.
+const MMAP2_PATH_AT: usize = 64;
 
 /// What begins every record.
 #[derive(Debug, Clone, Copy)]
@@ -87,8 +93,17 @@ pub enum What {
     },
     /// A task exited.
     Exited {
+        /// Its process.
+        pid: u32,
         /// The task.
         tid: u32,
+    },
+    /// A process mapped code.
+    Mapped {
+        /// The process.
+        pid: u32,
+        /// Where, and from which file.
+        mapping: Mapping,
     },
 }
 
@@ -119,7 +134,7 @@ pub(super) fn read(
 ) -> Result<Option<Record>, Malformed> {
     match header.kind {
         SAMPLE => read_sample(body, has_stacks).map(Some).ok_or(Malformed),
-        COMM | FORK | EXIT => read_task(header, body).map(Some).ok_or(Malformed),
+        COMM | FORK | EXIT | MMAP2 => read_task(header, body).map(Some).ok_or(Malformed),
         THROTTLE | UNTHROTTLE => Ok(None),
         // Newer kernels have more kinds; none is told unasked.
         _ => Ok(None),
@@ -175,11 +190,16 @@ fn read_task(header: Header, body: &[u8]) -> Option<Record> {
             comm: comm.to_vec(),
             by_exec: header.misc & MISC_COMM_EXEC != 0,
         }
+    } else if header.kind == MMAP2 {
+        What::Mapped {
+            pid: u32_at(content, 0)?,
+            mapping: read_mapping(content)?,
+        }
     } else {
         let (pid, parent) = (u32_at(content, 0)?, u32_at(content, 4)?);
         let (tid, parent_tid) = (u32_at(content, 8)?, u32_at(content, 12)?);
         match header.kind {
-            EXIT => What::Exited { tid },
+            EXIT => What::Exited { pid, tid },
             _ => What::Forked {
                 pid,
                 tid,
@@ -192,6 +212,24 @@ fn read_task(header: Header, body: &[u8]) -> Option<Record> {
         at_ns: u64_at(stamp, 8)?,
         cpu: u32_at(stamp, 16)?,
         what,
+    })
+}
+
+/// What memory of no file is called here; `/proc/PID/maps` gives it no name.
+const NO_FILE: &[u8] = b"//anon";
+
+fn read_mapping(content: &[u8]) -> Option<Mapping> {
+    let start = u64_at(content, 8)?;
+    let path = content.get(MMAP2_PATH_AT..)?.split(|&b| b == 0).next()?;
+    let path = if path == NO_FILE { b"" } else { path };
+    let kept = path.strip_suffix(b" (deleted)");
+    Some(Mapping {
+        start,
+        end: start.checked_add(u64_at(content, 16)?)?,
+        offset: u64_at(content, 24)?,
+        inode: u64_at(content, 40)?,
+        path: kept.unwrap_or(path).to_vec(),
+        is_deleted: kept.is_some(),
     })
 }
 
@@ -299,8 +337,55 @@ mod tests {
             Ok(Some(forked))
         );
         let told = of(EXIT, 0, &body(&content));
-        let exited = Ok(Some(What::Exited { tid: 6 }));
+        let exited = Ok(Some(What::Exited { pid: 5, tid: 6 }));
         assert_eq!(told.map(|told| told.map(|told| told.what)), exited);
+    }
+
+    #[test]
+    fn a_process_maps_code() {
+        let stamp = [pair(8, 9), 77, 3];
+        let rights = pair(5, 2);
+        let path = |text: &[u8; 8]| u64::from_ne_bytes(*text);
+        let mapped = |inode: u64, name: &[u64]| {
+            let place = [
+                pair(5, 6),
+                0x1000,
+                0x200,
+                0x40,
+                pair(8, 1),
+                inode,
+                0,
+                rights,
+            ];
+            let body = words(&[&place[..], name, &stamp].concat());
+            let told = read(header(MMAP2, 0), &body, true);
+            match told
+                .expect("a record")
+                .expect("of a kind that is kept")
+                .what
+            {
+                What::Mapped { pid, mapping } => (pid, mapping),
+                other => panic!("{other:?}"),
+            }
+        };
+        let expected = Mapping {
+            start: 0x1000,
+            end: 0x1200,
+            offset: 0x40,
+            inode: 42,
+            path: b"/bin/a".to_vec(),
+            is_deleted: false,
+        };
+        let named = mapped(42, &[path(b"/bin/a\0\0")]);
+        assert_eq!(named, (5, expected.clone()));
+        let gone = mapped(42, &[path(b"/bin/a ("), path(b"deleted)"), 0]);
+        let deleted = Mapping {
+            is_deleted: true,
+            ..expected
+        };
+        assert_eq!(gone, (5, deleted));
+        let (_, made) = mapped(0, &[path(b"//anon\0\0")]);
+        assert!(made.path.is_empty() && !made.has_file());
     }
 
     proptest! {

@@ -81,8 +81,8 @@ impl Tasks {
                 parent,
                 parent_tid,
             } => self.fork(host, (*pid, *tid), (*parent, *parent_tid)),
-            What::Exited { tid } => self.exited.push(*tid),
-            What::Sample(_) => {}
+            What::Exited { tid, .. } => self.exited.push(*tid),
+            What::Sample(_) | What::Mapped { .. } => {}
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
             named(30, "runc"),
             forked(30, 31, 30, 30),
             forked(32, 32, 30, 31),
-            What::Exited { tid: 30 },
+            What::Exited { pid: 30, tid: 30 },
         ];
         for what in &story {
             tasks.note(&host, what);
@@ -312,7 +312,7 @@ mod tests {
         let mut tasks = Tasks::default();
         let story = [
             forked(30, 30, 20, 20),
-            What::Exited { tid: 30 },
+            What::Exited { pid: 30, tid: 30 },
             forked(30, 30, 1, 1),
         ];
         for what in &story {

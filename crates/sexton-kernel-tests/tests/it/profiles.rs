@@ -260,3 +260,55 @@ fn the_first_core_is_in_pprof_as_go_reads_it() {
         "{found} of {n_first}: {raw}"
     );
 }
+
+#[test]
+#[ignore = "needs root and perf: run cargo xtask test kernel"]
+fn what_the_kernel_dropped_is_said_once_and_ends_with_3() {
+    require(Need::Root);
+    require(Need::Program("perf"));
+    require(Need::Sexton);
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("lost.data");
+    // A ring of one page is too small for every call of the kernel.
+    let made = Command::new("perf")
+        .args([
+            "record",
+            "-q",
+            "-m",
+            "1",
+            "-g",
+            "-e",
+            "raw_syscalls:sys_enter",
+            "-o",
+        ])
+        .arg(&data)
+        .args(["--", "find", "/usr/share", "-type", "f"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.expect("perf is there").success());
+    let stats = Command::new("perf")
+        .args(["report", "--stats", "-i"])
+        .arg(&data)
+        .output()
+        .expect("perf is there");
+    // Once as records, in percent, and once as how many samples.
+    let stats = String::from_utf8_lossy(&stats.stdout).into_owned();
+    let lines = stats.lines().filter(|line| line.contains("LOST_SAMPLES"));
+    let counts = lines.filter(|line| !line.contains('%'));
+    let expected: u64 = counts
+        .filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok())
+        .sum();
+    assert!(expected > 0, "nothing was dropped: {stats}");
+    let output = Command::new(sexton::binary().expect("it was asked for"))
+        .args(["profile", "top"])
+        .arg(&data)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains(&format!("dropped {expected} records")),
+        "{said}"
+    );
+}

@@ -190,7 +190,7 @@ impl ByStats {
                 }
                 None => {}
             },
-            What::Exited { tid } => {
+            What::Exited { tid, .. } => {
                 exited_at.insert(*tid, record.at_ns);
                 tasks.note(host, &record.what);
             }

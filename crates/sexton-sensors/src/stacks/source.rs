@@ -5,10 +5,11 @@ use std::io;
 use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Options, Sample, State, Tally, Watch};
-use sexton_host::perf::{self, Ask, Tasks, What};
+use sexton_host::perf::{self, Ask, Spaces, Tasks, What};
 use sexton_host::{Host, machine, process};
 use sexton_model::gap::{Gap, Why};
 
+use super::told::{Told, forget_if_lost};
 use super::{NAME, refused};
 use crate::bpf;
 
@@ -22,8 +23,14 @@ const EXITING: u32 = u32::MAX;
 
 /// Something that samples cores.
 pub(super) enum Source {
-    Bpf(Box<Watch>),
+    Bpf(Box<ByBpf>),
     Perf(Box<ByPerf>),
+}
+
+/// Samples by a BPF program.
+pub(super) struct ByBpf {
+    watch: Watch,
+    told: Told,
 }
 
 /// Samples by events of perf.
@@ -31,6 +38,7 @@ pub(super) struct ByPerf {
     watch: perf::Watch,
     tasks: Tasks,
     n_samples: u64,
+    n_lost: u64,
     /// Why there is no BPF program.
     instead: Gap,
     /// We are in a PID namespace: samples say numbers of that, and 0, which is also that of the idle
@@ -49,7 +57,10 @@ impl Source {
         let options = Options { n_cores, hz, room };
         let by_perf = |instead| ByPerf::open(host, options, instead);
         let source = match load(host, options) {
-            Ok(watch) => Self::Bpf(Box::new(watch)),
+            Ok(watch) => Self::Bpf(Box::new(ByBpf {
+                watch,
+                told: Told::new(n_cores),
+            })),
             Err(gap) => Self::Perf(Box::new(by_perf(gap)?)),
         };
         Ok((source, options))
@@ -79,7 +90,7 @@ impl Source {
     /// The cores that are sampled.
     pub(super) fn cores(&self) -> Vec<u32> {
         match self {
-            Self::Bpf(watch) => watch.cores(),
+            Self::Bpf(bpf) => bpf.watch.cores(),
             Self::Perf(perf) => perf.watch.cores(),
         }
     }
@@ -87,7 +98,11 @@ impl Source {
     /// Begins to sample a core. Fails for one that is offline.
     pub(super) fn sample_core(&mut self, cpu: u32) -> io::Result<()> {
         match self {
-            Self::Bpf(watch) => watch.sample_core(cpu),
+            Self::Bpf(bpf) => {
+                bpf.watch.sample_core(cpu)?;
+                // The timer is an event of perf too, so this one is not refused either.
+                bpf.told.watch_core(cpu)
+            }
             Self::Perf(perf) => perf.watch.watch_core(cpu),
         }
     }
@@ -95,23 +110,42 @@ impl Source {
     /// Ends it.
     pub(super) fn forget_core(&mut self, cpu: u32) {
         match self {
-            Self::Bpf(watch) => watch.forget_core(cpu),
+            Self::Bpf(bpf) => {
+                bpf.watch.forget_core(cpu);
+                bpf.told.forget_core(cpu);
+            }
             Self::Perf(perf) => perf.watch.forget_core(cpu),
         }
     }
 
-    /// Hands over what was sampled; returns how many samples made no sense.
-    pub(super) fn drain(&mut self, host: &Host, most: usize, mut take: impl FnMut(Sample)) -> u64 {
+    /// Hands over what was sampled, and takes note of what processes have mapped; returns how
+    /// many records made no sense.
+    pub(super) fn drain(
+        &mut self,
+        host: &Host,
+        spaces: &mut Spaces,
+        most: usize,
+        mut take: impl FnMut(Sample),
+    ) -> u64 {
         match self {
-            Self::Bpf(watch) => watch.drain(most, take),
-            Self::Perf(perf) => perf.drain(host, &mut take),
+            // In this order: what a sampled process had mapped has been told by then.
+            Self::Bpf(bpf) => bpf.watch.drain(most, take) + bpf.told.drain(spaces),
+            Self::Perf(perf) => perf.drain(host, spaces, &mut take),
+        }
+    }
+
+    /// Records of mappings that found no room, where they have a ring of their own.
+    pub(super) fn n_lost_mappings(&self) -> u64 {
+        match self {
+            Self::Bpf(bpf) => bpf.told.n_lost(),
+            Self::Perf(_) => 0,
         }
     }
 
     /// What was taken and lost since it began.
     pub(super) fn tally(&self) -> Tally {
         match self {
-            Self::Bpf(watch) => watch.tally(),
+            Self::Bpf(bpf) => bpf.watch.tally(),
             Self::Perf(perf) => {
                 let n_lost = perf.watch.n_lost();
                 Tally {
@@ -144,21 +178,26 @@ impl ByPerf {
             watch: perf::Watch::new(Ask::Stacks(options.period()), ring_bytes(options)),
             tasks: Tasks::default(),
             n_samples: 0,
+            n_lost: 0,
             instead,
             is_inside: !process::numbers_are_the_kernels(host),
         })
     }
 
-    fn drain(&mut self, host: &Host, take: &mut impl FnMut(Sample)) -> u64 {
+    fn drain(&mut self, host: &Host, spaces: &mut Spaces, take: &mut impl FnMut(Sample)) -> u64 {
         let (tasks, n_samples) = (&mut self.tasks, &mut self.n_samples);
         let malformed = self.watch.drain(|record| match &record.what {
             What::Sample(sample) => {
                 *n_samples += 1;
                 take(describe(host, tasks, (record.at_ns, record.cpu), sample));
             }
-            other => tasks.note(host, other),
+            other => {
+                tasks.note(host, other);
+                spaces.note(record);
+            }
         });
         self.tasks.forget_exited();
+        forget_if_lost(spaces, &mut self.n_lost, self.watch.n_lost());
         malformed
     }
 }
@@ -171,7 +210,8 @@ fn ring_bytes(options: Options) -> usize {
     bytes.clamp(*RING_BYTES.start(), *RING_BYTES.end())
 }
 
-fn describe(
+/// A sample of perf with what is known of its task.
+pub(super) fn describe(
     host: &Host,
     tasks: &mut Tasks,
     (at_ns, cpu): (u64, u32),

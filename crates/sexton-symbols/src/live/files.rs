@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sexton_host::Host;
-use sexton_host::code::{CodeFile, FileId, Mapping, open_in_root, open_mapped};
+use sexton_host::code::{CodeFile, FileId};
 use sexton_model::moment::Moment;
 
+use super::behind::Behind;
 use crate::code::{Code, Part};
 use crate::debug_file::Wanted;
 use crate::elf::{Headers, Limits};
@@ -45,33 +46,28 @@ impl Files {
     pub(super) fn code(
         &mut self,
         host: &Host,
-        (pid, mapping): (u32, &Mapping),
+        behind: Behind<'_>,
         now: Moment,
     ) -> Option<Arc<Build>> {
-        let file = open_mapped(host, pid, mapping).ok()?;
+        let file = behind.open(host)?;
         if let Some(known) = self.by_id.get(&file.id()) {
             return known.clone();
         }
         if !self.make_room(now) {
             return None;
         }
-        let code = self.read(host, (pid, mapping), &file);
+        let code = self.read(host, behind, &file);
         self.by_id.insert(file.id(), code.clone());
         code
     }
 
-    fn read(
-        &mut self,
-        host: &Host,
-        (pid, mapping): (u32, &Mapping),
-        file: &CodeFile,
-    ) -> Option<Arc<Build>> {
+    fn read(&mut self, host: &Host, behind: Behind<'_>, file: &CodeFile) -> Option<Arc<Build>> {
         let headers = Headers::read(file)?;
         let build_id = headers.build_id(file);
         if let Some(known) = build_id.as_ref().and_then(|id| self.by_build.get(id)) {
             return Some(Arc::clone(known));
         }
-        let debug = debug_file(host, (pid, mapping), &headers, file);
+        let debug = debug_file(host, behind, &headers, file);
         let parts = debug.as_ref().map(|(_, headers, file)| (headers, file));
         let parts = parts.map(|(headers, file)| (headers, file as &dyn Source));
         let code = Code::read(&headers, file, parts, Limits::LIVE);
@@ -108,14 +104,14 @@ impl Files {
 /// The file that holds what was stripped from this one, as the process would find it.
 fn debug_file(
     host: &Host,
-    (pid, mapping): (u32, &Mapping),
+    behind: Behind<'_>,
     headers: &Headers,
     file: &CodeFile,
 ) -> Option<(PathBuf, Headers, CodeFile)> {
     let wanted = Wanted::of(headers, file);
-    let path = Path::new(OsStr::from_bytes(&mapping.path));
+    let path = Path::new(OsStr::from_bytes(&behind.mapping.path));
     wanted.paths(path).into_iter().find_map(|path| {
-        let file = open_in_root(host, pid, &path).ok()?;
+        let file = behind.open_beside(host, &path)?;
         let headers = Headers::read(&file)?;
         let is_it = wanted.is_met_by(&headers, &file);
         is_it.then_some((path, headers, file))
@@ -128,17 +124,16 @@ impl Build {
     pub(super) fn function(
         &self,
         host: &Host,
-        (pid, mapping): (u32, &Mapping),
+        behind: Behind<'_>,
         offset: u64,
     ) -> Option<(u64, Arc<str>)> {
         let found = self.code.find(offset)?;
         let name = self.code.name(found, |part| {
             let debug = self.debug.as_ref().filter(|_| part == Part::Debug);
-            let file = match debug {
-                Some(path) => open_in_root(host, pid, path),
-                None => open_mapped(host, pid, mapping),
-            };
-            file.ok()
+            match debug {
+                Some(path) => behind.open_beside(host, path),
+                None => behind.open(host),
+            }
         });
         Some((found.start, name?))
     }

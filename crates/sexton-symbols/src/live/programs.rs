@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use sexton_host::Host;
 use sexton_host::code::Mapping;
+use sexton_host::perf::{Known, Space, Spaces};
 use sexton_model::moment::Moment;
 use sexton_model::stack::CodeKind;
 use sexton_model::text::escape;
 
 use super::Place;
+use super::behind::Behind;
 use super::files::{Build, Files};
 use super::made::Made;
 use crate::vdso::{self, Vdso};
@@ -37,10 +39,25 @@ pub struct Programs {
     no_file: Arc<str>,
 }
 
+/// Which program of which process ran, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Ran {
+    /// The process.
+    pub pid: u32,
+    /// Tells one program of a process from the next that it executes.
+    pub mm: u64,
+    /// When, in nanoseconds since boot.
+    pub at_ns: u64,
+}
+
 /// One program of one process.
 #[derive(Debug)]
 struct Program {
     mm: u64,
+    /// Processes above it, in whose roots its files can be found when it has exited.
+    above: Vec<u32>,
+    /// How many mappings records named when these were taken from them.
+    n_told: Option<usize>,
     /// Sorted.
     mappings: Vec<Mapped>,
     read_at: Moment,
@@ -49,7 +66,7 @@ struct Program {
     made_at: Option<Moment>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Mapped {
     mapping: Mapping,
     module: Arc<str>,
@@ -72,15 +89,15 @@ impl Default for Programs {
 
 impl Programs {
     /// Places of a process's addresses, innermost first. A process that ended before we
-    /// could look leaves one place that says so.
+    /// could look, and of which no record tells, leaves one place that says so.
     pub fn places(
         &mut self,
         host: &Host,
-        (pid, mm): (u32, u64),
+        (ran, spaces): (Ran, &Spaces),
         addresses: &[u64],
         now: Moment,
     ) -> Vec<Place> {
-        self.know(host, (pid, mm), now);
+        self.know(host, (ran, spaces), now);
         let mut places = Vec::with_capacity(addresses.len());
         for (i, address) in addresses.iter().enumerate() {
             // A caller's address is where it goes on after the call, which may be the next
@@ -90,7 +107,7 @@ impl Programs {
             } else {
                 address.saturating_sub(1)
             };
-            let place = self.place(host, pid, address, now);
+            let place = self.place(host, ran.pid, address, now);
             if place.symbol.is_some() || places.last() != Some(&place) {
                 places.push(place);
             }
@@ -98,27 +115,117 @@ impl Programs {
         places
     }
 
-    /// Sees to it that the mappings of a process are known, if it is still there.
-    pub fn know(&mut self, host: &Host, (pid, mm): (u32, u64), now: Moment) {
-        if let Some(program) = self.by_pid.get_mut(&pid)
-            && program.mm == mm
+    /// Sees to it that the mappings of a process are known, from records or if it is still
+    /// there.
+    pub fn know(&mut self, host: &Host, (ran, spaces): (Ran, &Spaces), now: Moment) {
+        let known = spaces.at(ran.pid, ran.at_ns);
+        if let Some(program) = self.by_pid.get_mut(&ran.pid)
+            && program.mm == ran.mm
         {
             program.seen_at = now;
-            if now.since(program.read_at) >= READ_AGAIN_ANYWAY {
-                self.read_again(host, pid, now);
+            let n_told = program.n_told;
+            let is_old = now.since(program.read_at) >= READ_AGAIN_ANYWAY;
+            match known {
+                Known::Space(space) if n_told.is_some_and(|n| n != space.mappings.len()) => {}
+                _ if is_old => return self.read_again(host, ran.pid, now),
+                _ => return,
             }
-            return;
         }
         self.make_room(now);
+        let mapped = match known {
+            Known::Space(space) => self.told(host, (space, spaces), now),
+            Known::Replaced => Some(Vec::new()),
+            Known::Older => None,
+        };
+        let n_told = match known {
+            Known::Space(space) => mapped.as_ref().map(|_| space.mappings.len()),
+            _ => None,
+        };
+        let mapped = mapped.or_else(|| self.mappings(host, ran.pid));
+        let above = spaces.above(ran.pid);
+        self.insert(ran, (mapped.unwrap_or_default(), n_told, above), now);
+    }
+
+    /// Forgets processes that have exited.
+    pub fn forget(&mut self, pids: &[u32]) {
+        for pid in pids {
+            self.by_pid.remove(pid);
+        }
+    }
+
+    fn insert(
+        &mut self,
+        ran: Ran,
+        (mappings, n_told, above): (Vec<Mapped>, Option<usize>, Vec<u32>),
+        now: Moment,
+    ) {
         let program = Program {
-            mm,
-            mappings: self.mappings(host, pid).unwrap_or_default(),
+            mm: ran.mm,
+            above,
+            n_told,
+            mappings,
             read_at: now,
             seen_at: now,
             made: None,
             made_at: None,
         };
-        self.by_pid.insert(pid, program);
+        self.by_pid.insert(ran.pid, program);
+    }
+
+    /// Mappings as records name them; `None` when they begin with those of a process that
+    /// cannot be asked any more.
+    fn told(
+        &mut self,
+        host: &Host,
+        (space, spaces): (&Space, &Spaces),
+        now: Moment,
+    ) -> Option<Vec<Mapped>> {
+        let mut mapped = match space.base {
+            Some(pid) => self.base(host, (pid, spaces), now)?,
+            None => Vec::new(),
+        };
+        for mapping in space.mappings.iter() {
+            let is_over =
+                |old: &Mapped| old.mapping.start < mapping.end && mapping.start < old.mapping.end;
+            mapped.retain(|old| !is_over(old));
+            let fresh = self.mapped(mapping.clone());
+            let i = mapped.partition_point(|old| old.mapping.start < mapping.start);
+            mapped.insert(i, fresh);
+        }
+        Some(mapped)
+    }
+
+    /// The mappings of a process that is older than the records, from which another was forked.
+    fn base(
+        &mut self,
+        host: &Host,
+        (pid, spaces): (u32, &Spaces),
+        now: Moment,
+    ) -> Option<Vec<Mapped>> {
+        // It has executed another program since.
+        if spaces.has(pid) {
+            return None;
+        }
+        match self.by_pid.get_mut(&pid) {
+            Some(program) => {
+                program.seen_at = now;
+                if now.since(program.read_at) >= READ_AGAIN {
+                    self.read_again(host, pid, now);
+                }
+            }
+            None => {
+                let mapped = self.mappings(host, pid)?;
+                // No program has that number, so its own samples will have it read again.
+                let ran = Ran {
+                    pid,
+                    mm: 0,
+                    at_ns: 0,
+                };
+                self.insert(ran, (mapped, None, Vec::new()), now);
+            }
+        }
+        let mappings = &self.by_pid.get(&pid)?.mappings;
+        (!mappings.is_empty()).then(|| mappings.clone())
     }
 
     fn make_room(&mut self, now: Moment) {
@@ -136,21 +243,23 @@ impl Programs {
 
     fn mappings(&mut self, host: &Host, pid: u32) -> Option<Vec<Mapped>> {
         let mappings = Mapping::read_executable(host, pid).ok()?;
-        let mapped = mappings.into_iter().take(MAX_MAPPINGS).map(|mapping| {
-            let module = if mapping.path.is_empty() {
-                &self.no_file
-            } else {
-                self.modules
-                    .entry(mapping.path.clone())
-                    .or_insert_with_key(|path| escape(path).into())
-            };
-            Mapped {
-                module: Arc::clone(module),
-                mapping,
-                code: None,
-            }
-        });
-        Some(mapped.collect())
+        let mappings = mappings.into_iter().take(MAX_MAPPINGS);
+        Some(mappings.map(|mapping| self.mapped(mapping)).collect())
+    }
+
+    fn mapped(&mut self, mapping: Mapping) -> Mapped {
+        let module = if mapping.path.is_empty() {
+            &self.no_file
+        } else {
+            self.modules
+                .entry(mapping.path.clone())
+                .or_insert_with_key(|path| escape(path).into())
+        };
+        Mapped {
+            module: Arc::clone(module),
+            mapping,
+            code: None,
+        }
     }
 
     /// Reads the mappings again; one that is as it was keeps what is known of it.
@@ -160,9 +269,11 @@ impl Programs {
             return;
         };
         program.read_at = now;
-        let Some(mut fresh) = fresh else {
+        // A process that is about to be gone has none.
+        let Some(mut fresh) = fresh.filter(|fresh| !fresh.is_empty()) else {
             return;
         };
+        program.n_told = None;
         for mapped in &mut fresh {
             let old = program
                 .mappings
@@ -204,13 +315,18 @@ impl Programs {
         if !mapped.mapping.has_file() {
             return program.place_made(host, (pid, i), address, now);
         }
+        let behind = Behind {
+            pid,
+            above: &program.above,
+            mapping: &mapped.mapping,
+        };
         let files = &mut self.files;
         let code = mapped
             .code
-            .get_or_insert_with(|| files.code(host, (pid, &mapped.mapping), now));
+            .get_or_insert_with(|| files.code(host, behind, now));
         let found = code
             .as_ref()
-            .and_then(|code| code.function(host, (pid, &mapped.mapping), offset));
+            .and_then(|code| code.function(host, behind, offset));
         named(&mapped.module, found, offset)
     }
 }

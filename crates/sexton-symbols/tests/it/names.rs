@@ -4,8 +4,9 @@ use std::os::unix::fs::MetadataExt;
 
 use sexton_host::Host;
 use sexton_host::code::Mapping;
+use sexton_host::perf::Spaces;
 use sexton_model::moment::Moment;
-use sexton_symbols::live::Programs;
+use sexton_symbols::live::{Programs, Ran};
 use sexton_symbols::recorded::{Recorded, Recording};
 
 use crate::made::{Made, Running, by_inode};
@@ -15,7 +16,13 @@ fn live(pid: u32, address: u64) -> Option<String> {
     let host = Host::live().unwrap();
     let mut programs = Programs::default();
     let now = Moment::from_ns(1);
-    let places = programs.places(&host, (pid, 1), &[address], now);
+    let ran = Ran {
+        pid,
+        mm: 1,
+        at_ns: now.as_ns(),
+    };
+    let spaces = Spaces::default();
+    let places = programs.places(&host, (ran, &spaces), &[address], now);
     assert_eq!(places.len(), 1);
     places[0].symbol.as_ref().map(ToString::to_string)
 }

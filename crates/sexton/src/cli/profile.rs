@@ -1,16 +1,25 @@
 //! Arguments of `sexton profile`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use regex::Regex;
 use sexton_profile::filter::TimePoint;
+use sexton_sensors::stacks::one;
 
 use crate::quantity;
 
+const RECORD_EXAMPLES: &str = "\
+Examples:
+  sexton profile record -- make -j4          a program, until it exits
+  sexton profile record 4242 --for 30s -o web.bundle
+  sexton profile top profile.bundle          functions that took most";
+
 const EXAMPLES: &str = "\
 Examples:
+  sexton profile record -- ./program         record one program, without root
   perf record -a -g -- sleep 10              record all cores for 10 s
   sexton profile top --from perf.data        functions that took most
   sexton profile top --from perf.data --callers do_syscall_64
@@ -31,6 +40,12 @@ pub struct ProfileArgs {
 /// What to do with profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfileCommand {
+    /// Record one process or one program, with its threads and all that these start
+    ///
+    /// Needs no root for your own processes, as far as kernel.perf_event_paranoid allows. The
+    /// recording is a bundle, which all other verbs read. It ends with the process, after --for,
+    /// or with Ctrl-C; a program that still runs goes on.
+    Record(RecordArgs),
     /// Read recordings into a bundle
     ///
     /// Several files, such as those of perf record --switch-output, become one recording.
@@ -113,6 +128,12 @@ pub struct FilterArgs {
     /// Only this systemd unit
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<String>,
+    /// Only the container with this id; its beginning is enough
+    #[arg(long, value_name = "ID")]
+    pub container: Option<String>,
+    /// Only containers of the Kubernetes pod with this uid; its beginning is enough
+    #[arg(long, value_name = "UID")]
+    pub pod: Option<String>,
     /// Only stacks with a function that this regular expression matches
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub function: Option<Regex>,
@@ -140,6 +161,34 @@ pub struct WeightArgs {
     /// Add up samples, or what they stand for
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     pub weight: WeightChoice,
+}
+
+/// Arguments of `sexton profile record`.
+#[derive(Debug, Args)]
+#[command(after_help = RECORD_EXAMPLES)]
+pub struct RecordArgs {
+    /// The process to record
+    #[arg(value_name = "PID", required_unless_present = "command")]
+    pub pid: Option<u32>,
+    /// The program to start and record, with its arguments
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "pid")]
+    pub command: Vec<OsString>,
+    /// The bundle to write, a folder; it must not be there
+    #[arg(short, long, value_name = "BUNDLE", default_value = "profile.bundle")]
+    pub output: PathBuf,
+    /// How long to record: 30s, 5m; until the process exits if not given
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::duration)]
+    pub time: Option<Duration>,
+    /// Samples per second of processor time
+    #[arg(long, value_name = "N", default_value_t = one::DEFAULT_RATE_HZ, value_parser = hz)]
+    pub hz: u32,
+}
+
+/// Reads a rate of samples of one process.
+fn hz(text: &str) -> Result<u32, String> {
+    let hz = text.parse().ok().filter(|hz| one::RATES_HZ.contains(hz));
+    let (least, most) = (one::RATES_HZ.start(), one::RATES_HZ.end());
+    hz.ok_or_else(|| format!("a rate is from {least} to {most}"))
 }
 
 /// Arguments of `sexton profile import`.

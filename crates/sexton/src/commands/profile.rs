@@ -9,6 +9,7 @@ mod input;
 mod marks;
 mod output;
 mod progress;
+mod record;
 mod symbols;
 mod top;
 
@@ -22,6 +23,7 @@ use crate::exit::Exit;
 /// Does what was asked for.
 pub fn run(args: &ProfileArgs) -> Result<Exit> {
     match &args.command {
+        ProfileCommand::Record(args) => record::run(args),
         ProfileCommand::Import(args) => import::run(args),
         ProfileCommand::Export(args) => export::run(args),
         ProfileCommand::Heatmap(args) => heatmap::run(args),

@@ -30,7 +30,16 @@ pub(super) struct Reader<'a, 'b> {
     features: Features,
     stacks: Stacks,
     report: Report,
+    lost: Lost,
     latest: u64,
+}
+
+/// What the kernel says that it dropped: records of any kind as it happens, and samples once at
+/// the end, which are among the former.
+#[derive(Default)]
+struct Lost {
+    n_records: u64,
+    n_samples: u64,
 }
 
 impl<'a, 'b> Reader<'a, 'b> {
@@ -43,6 +52,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             features: Features::default(),
             stacks: Stacks::default(),
             report,
+            lost: Lost::default(),
             latest: 0,
         }
     }
@@ -172,7 +182,13 @@ impl<'a, 'b> Reader<'a, 'b> {
         if has_id {
             fields.u64()?;
         }
-        self.report.n_lost = self.report.n_lost.saturating_add(fields.u64()?);
+        let of_kind = if has_id {
+            &mut self.lost.n_records
+        } else {
+            &mut self.lost.n_samples
+        };
+        *of_kind = of_kind.saturating_add(fields.u64()?);
+        self.report.n_lost = self.lost.n_records.max(self.lost.n_samples);
         Some(())
     }
 

@@ -75,6 +75,8 @@ pub fn filter_of(files: &[PathBuf], args: &FilterArgs) -> Filter {
         tids: args.tid.clone(),
         cgroup: args.cgroup.clone(),
         unit: args.unit.clone(),
+        container: args.container.clone(),
+        pod: args.pod.clone(),
         function: args.function.clone(),
         event: match args.event.as_deref() {
             None => first_event(files),
@@ -295,7 +297,8 @@ fn tell(file: &Path, report: &Report) {
     }
     if report.n_lost > 0 {
         eprintln!(
-            "sexton: {name}: the kernel lost {} records while it was recorded",
+            "sexton: {name}: the kernel dropped {} records while it was recorded (ring buffer \
+             full): samples or names are missing",
             report.n_lost
         );
     }
