@@ -135,12 +135,8 @@ fn state(systemd: &Systemd, name: &str, unit: &str) -> Vec<String> {
     words.skip(1).map(str::to_owned).collect()
 }
 
-#[test]
-#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
-fn a_loop_is_ended_where_allowed_and_only_there() {
-    for need in [Need::Root, Need::Bpf, Need::Sexton, Need::Systemd] {
-        require(need);
-    }
+/// The job, played in a systemd with the shipped units.
+fn played() -> Systemd {
     let sexton = sexton::binary().expect("required");
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/systemd");
     let units = UNITS.iter().map(|name| deploy.join(name));
@@ -155,7 +151,16 @@ fn a_loop_is_ended_where_allowed_and_only_there() {
         let acted = systemd.read("acted").unwrap_or_default();
         panic!("{error:#}; the job: {said}\n{journal}\n{acted}");
     }
+    systemd
+}
 
+#[test]
+#[ignore = "needs root, bpf, sexton and systemd: run cargo xtask test kernel"]
+fn a_loop_is_ended_where_allowed_and_only_there() {
+    for need in [Need::Root, Need::Bpf, Need::Sexton, Need::Systemd] {
+        require(need);
+    }
+    let systemd = played();
     let acted = acts(&systemd, "acted");
     let act = acted.first().expect("an act");
     let (code, origin) = (act.code.as_str(), act.origin.as_str());

@@ -83,18 +83,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Access, KubernetesError> {
     let user = find(&config.users, &context.user)
         .ok_or_else(|| wrong(format!("no user {:?}", context.user)))?;
     let (cluster, user) = (&cluster.cluster, &user.user);
-    let (is_https, host, port) = server(&cluster.server)
-        .ok_or_else(|| wrong(format!("server {:?} is no address", cluster.server)))?;
-    // What is not encrypted goes to a proxy of this node at most.
-    let is_loopback = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "::1");
-    if !is_https && !is_loopback(&host) {
-        return Err(wrong(format!("server {:?} is not https", cluster.server)));
-    }
-    if cluster.insecure_skip_tls_verify {
-        return Err(wrong(
-            "insecure-skip-tls-verify is not supported; name the certificate-authority".into(),
-        ));
-    }
+    let (is_https, host, port) = reachable(cluster).map_err(wrong)?;
     let folder = path.parent().unwrap_or(Path::new("/"));
     let part = |file: &Option<String>, data: &Option<String>| -> Result<_, KubernetesError> {
         match (data, file) {
@@ -136,6 +125,23 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Access, KubernetesError> {
             identity,
         },
     })
+}
+
+/// Whether the server speaks TLS, its name and its port; or why sexton does not talk to it.
+fn reachable(cluster: &Cluster) -> Result<(bool, String, u16), String> {
+    let (is_https, host, port) = server(&cluster.server)
+        .ok_or_else(|| format!("server {:?} is no address", cluster.server))?;
+    // What is not encrypted goes to a proxy of this node at most.
+    let is_loopback = matches!(host.as_str(), "localhost" | "127.0.0.1" | "::1");
+    if !is_https && !is_loopback {
+        return Err(format!("server {:?} is not https", cluster.server));
+    }
+    if cluster.insecure_skip_tls_verify {
+        return Err(
+            "insecure-skip-tls-verify is not supported; name the certificate-authority".into(),
+        );
+    }
+    Ok((is_https, host, port))
 }
 
 fn find<'a, T>(list: &'a [Named<T>], name: &str) -> Option<&'a T> {

@@ -6,6 +6,7 @@ pub mod config;
 mod export;
 mod fleet;
 pub mod kubernetes;
+mod outlets;
 mod page;
 mod remedy;
 mod scrape;
@@ -16,10 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use sexton_agent::{
-    Agent, Budget, Fleet, Level, Log, Member, Notify, OnVerdict, Settings, Shared, Tap,
-    serve_status,
-};
+use sexton_agent::{Agent, Budget, Level, Log, Member, Notify, Settings, Shared, serve_status};
 use sexton_host::{Host, machine};
 use sexton_sensors::{SENSORS, stacks};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -30,8 +28,7 @@ use crate::cli::btf;
 use crate::exit::Exit;
 use crate::policy;
 use config::Config;
-use export::Export;
-use kubernetes::Kubernetes;
+use outlets::Outlets;
 use remedy::Remedy;
 
 /// How long one step of the agent takes: what comes meanwhile is kept together.
@@ -72,24 +69,9 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
             .with_context(|| format!("cannot listen on {}", socket.display()))?;
     }
     let scrape = scrape::Scrape::new();
-    let kubernetes = Kubernetes::start(&config.kubernetes, log())?;
-    let fleet = fleet::start(&config, &host, agent.bundle(), log())?;
-    let ring = (config.ring.as_path(), agent.bundle());
-    let export = Export::start(&config.export, ring, &shared, log)?;
-    let remedy = Remedy::new(&config.remedy);
-    let taps = [
-        config.http.map(|_| scrape.tap()),
-        kubernetes.as_ref().map(Kubernetes::tap),
-        fleet.as_ref().map(Fleet::tap),
-        export.as_ref().map(Export::tap),
-    ];
-    set_taps(&mut agent, taps.into_iter().flatten().collect());
-    let told = [
-        kubernetes.as_ref().map(Kubernetes::on_verdict),
-        fleet.as_ref().map(Fleet::on_verdict),
-        Some(remedy.on_verdict()),
-    ];
-    set_on_verdicts(&mut agent, told.into_iter().flatten().collect());
+    let shown = config.http.map(|_| scrape.tap());
+    let outlets = Outlets::start(&config, &host, &mut agent, &shared)?;
+    outlets.connect(&mut agent, shown);
     let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
     let mut log = log();
     let notify = Notify::from_environment();
@@ -102,14 +84,11 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     while !stop.load(Ordering::Relaxed) {
         agent.step(BEAT);
         heart.beat(&shared);
-        kubernetes.iter().for_each(|it| it.tell_status(&shared));
-        remedy.tell(&mut agent);
-        fleet.iter().for_each(|it| it.tell_status(&shared));
-        export.iter().for_each(|it| it.tell_status(&shared));
+        outlets.tell_status(&mut agent, &shared);
         page.rest();
         if reload.swap(false, Ordering::Relaxed) {
             heart.notify.say("RELOADING=1");
-            reload_config(&mut agent, &remedy, file, &config, &mut log);
+            reload_config(&mut agent, &outlets.remedy, file, &config, &mut log);
             renew_certificate(&page, &mut log);
             heart.notify.say("READY=1");
         }
@@ -117,7 +96,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     heart.notify.say("STOPPING=1");
     log(Level::Info, "agent stops: sealing what is open");
     page.stop();
-    fleet.iter().for_each(Fleet::stop);
+    outlets.stop();
     agent.finish()?;
     if let Some(socket) = &config.socket {
         let _ = std::fs::remove_file(socket);
@@ -134,22 +113,6 @@ fn take_types(host: &Host, config: &Config) {
         let text = format!("no types of this kernel: {error:#}");
         log()(Level::Warning, &text);
     }
-}
-
-/// Shows each record to all of them.
-fn set_taps(agent: &mut Agent, mut taps: Vec<Tap>) {
-    if !taps.is_empty() {
-        agent.set_tap(Box::new(move |records| {
-            taps.iter_mut().for_each(|tap| tap(records));
-        }));
-    }
-}
-
-/// Tells each verdict to all of them.
-fn set_on_verdicts(agent: &mut Agent, mut told: Vec<OnVerdict>) {
-    agent.set_on_verdict(Box::new(move |judged| {
-        told.iter_mut().for_each(|tell| tell(judged));
-    }));
 }
 
 fn renew_certificate(page: &page::Page, log: &mut Log) {

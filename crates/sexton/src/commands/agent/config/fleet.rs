@@ -94,9 +94,7 @@ fn lake(reader: &Reader<'_>, key: &Entry<'_>) -> Result<Option<String>, Wrong> {
     };
     match lake.as_str() {
         "" => Ok(None),
-        _ if lake.starts_with('/') || SCHEMES.iter().any(|scheme| is_known(&scheme)) => {
-            Ok(Some(lake))
-        }
+        _ if lake.starts_with('/') || SCHEMES.iter().any(is_known) => Ok(Some(lake)),
         _ => {
             let text = format!(
                 "lake = {lake:?} is no bucket; write file:///path, s3://bucket/folder, \

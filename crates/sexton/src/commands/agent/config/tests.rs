@@ -53,12 +53,6 @@ node = "worker-1.example"
 kubeconfig = "/etc/kubernetes/kubelet.conf"
 severity = "serious"
 runbooks = "https://wiki.example/sexton/"
-[fleet]
-lake = "s3://reports/prod"
-every = "30m"
-labels = { zone = "us-east-1a", team = "ml" }
-node = "web7"
-redact = ["subjects"]
 "#,
     );
     let expected = Config {
@@ -85,22 +79,36 @@ redact = ["subjects"]
             severity: Severity::Serious,
             runbooks: "https://wiki.example/sexton/".into(),
         },
-        remedy: remedy::RemedyConfig::default(),
-        fleet: FleetConfig {
-            lake: Some("s3://reports/prod".into()),
-            every: Duration::from_secs(1800),
-            labels: [("zone", "us-east-1a"), ("team", "ml")]
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            node: Some("web7".into()),
-            redact: Redact {
-                node: false,
-                subjects: true,
-            },
-        },
-        export: ExportConfig::default(),
+        ..Config::default()
     };
     assert_eq!(config, Ok(expected));
+}
+
+#[test]
+fn every_key_of_the_fleet_is_taken() {
+    let config = Config::parse(
+        r#"
+[fleet]
+lake = "s3://reports/prod"
+every = "30m"
+labels = { zone = "us-east-1a", team = "ml" }
+node = "web7"
+redact = ["subjects"]
+"#,
+    );
+    let expected = FleetConfig {
+        lake: Some("s3://reports/prod".into()),
+        every: Duration::from_secs(1800),
+        labels: [("zone", "us-east-1a"), ("team", "ml")]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
+        node: Some("web7".into()),
+        redact: Redact {
+            node: false,
+            subjects: true,
+        },
+    };
+    assert_eq!(config.map(|config| config.fleet), Ok(expected));
 }
 
 #[test]
