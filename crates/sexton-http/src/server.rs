@@ -35,7 +35,7 @@ pub enum Trust {
 /// Who we are to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// Whoever has this token.
+    /// The bearer of this token.
     Token(Part),
     /// The owner of a certificate.
     Certificate {
@@ -44,7 +44,7 @@ pub enum Identity {
         /// Its key.
         key: Part,
     },
-    /// Nobody in particular.
+    /// No identity.
     Anonymous,
 }
 

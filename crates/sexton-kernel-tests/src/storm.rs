@@ -48,7 +48,7 @@ impl Storm {
         &self.folder
     }
 
-    /// Starts it, for so many milliseconds, with children that work for so many microseconds.
+    /// Starts it: how long it lasts in milliseconds, and how long each child works in microseconds.
     pub fn start(&self, kind: Kind, ms: u32, work_us: u32) -> Child {
         let kind = match kind {
             Kind::Fork => "fork",

@@ -76,7 +76,7 @@ pub struct Told<'a> {
     pub finding: &'a Finding,
     /// The worst that it was in the reported time.
     pub worst: Severity,
-    /// When it opened, where somebody followed it.
+    /// When it opened, where an agent followed it.
     pub opened: Option<Moment>,
     /// When it was resolved, if it was.
     pub resolved: Option<Moment>,

@@ -7,6 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RemedyError;
@@ -116,18 +117,25 @@ fn begin(folder: &Path) -> Result<(PathBuf, File), RemedyError> {
         .map_err(|source| RemedyError::file("make", folder, source))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ns = now.map_or(0, |now| now.as_nanos());
-    let path = folder.join(format!("{ns:020}-{}{NAME}", std::process::id()));
-    let file = OpenOptions::new()
-        .create_new(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|source| RemedyError::file("make", &path, source))?;
+    let name = format!("{ns:020}-{}{NAME}", std::process::id());
+    let path = folder.join(&name);
+    // The agent's own user may put links beside it: it is held open, and files are made in it.
+    let held = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed())
+        .open(folder)
+        .map_err(|source| RemedyError::file("open", folder, source))?;
+    trusted(&held).map_err(|what| RemedyError::Malformed {
+        path: folder.to_owned(),
+        what,
+    })?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
+    let file = openat(&held, name, flags, Mode::RUSR | Mode::WUSR)
+        .map_err(|error| RemedyError::file("make", &path, error.into()))?;
     // The name itself must survive a crash too.
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
+    held.sync_all()
         .map_err(|source| RemedyError::file("make safe", folder, source))?;
-    Ok((path, file))
+    Ok((path, file.into()))
 }
 
 /// The newest undo file that has not been used.
@@ -167,8 +175,8 @@ pub fn read(path: &Path) -> Result<Vec<Change>, RemedyError> {
     Ok(changes)
 }
 
-/// What it says will be done as root, so nobody else may have written it.
-fn trusted(file: &File) -> Result<(), String> {
+/// What it says will be done as root: only root may have written it.
+pub(crate) fn trusted(file: &File) -> Result<(), String> {
     let meta = file.metadata().map_err(|error| error.to_string())?;
     let own = rustix::process::geteuid().as_raw();
     match (meta.uid() == own, meta.mode() & 0o022 == 0) {
@@ -182,8 +190,12 @@ fn trusted(file: &File) -> Result<(), String> {
 pub fn retire(path: &Path) -> Result<PathBuf, RemedyError> {
     let name = path.to_string_lossy();
     let done = PathBuf::from(format!("{}.done.jsonl", name.trim_end_matches(NAME)));
+    let file = File::open(path).map_err(|source| RemedyError::file("open", path, source))?;
     fs::rename(path, &done).map_err(|source| RemedyError::file("rename", path, source))?;
-    fs::set_permissions(&done, Permissions::from_mode(0o400)).ok();
+    // Of the file that was opened, not of what has its name by now.
+    if trusted(&file).is_ok() {
+        file.set_permissions(Permissions::from_mode(0o400)).ok();
+    }
     Ok(done)
 }
 
@@ -219,6 +231,21 @@ mod tests {
         );
         retire(&path).expect("renamed");
         assert!(newest(&folder.path().join("undo")).is_err());
+    }
+
+    #[test]
+    fn a_folder_of_others_or_behind_a_link_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir(&elsewhere).expect("a folder");
+        let link = folder.path().join("undo");
+        std::os::unix::fs::symlink(&elsewhere, &link).expect("a link");
+        Journal::new(&link).note(&change(1)).expect_err("a link");
+        fs::set_permissions(&elsewhere, Permissions::from_mode(0o777)).expect("its mode");
+        let refused = Journal::new(&elsewhere).note(&change(1));
+        let why = refused.expect_err("others may write").to_string();
+        assert!(why.contains("elsewhere"), "{why}");
+        assert_eq!(fs::read_dir(&elsewhere).expect("a folder").count(), 0);
     }
 
     #[test]

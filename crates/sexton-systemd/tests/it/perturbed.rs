@@ -54,7 +54,7 @@ const PRESETS: &[&str] = &[
 ];
 
 /// What the root's own systemctl says. It is started by the root's own loader, so that nothing
-/// needs to be mounted and nobody needs to be root.
+/// needs to be mounted and root is not needed.
 fn told(root: &Path, copy: &Path) -> Rows {
     let folders = |names: &[&str]| -> Vec<PathBuf> {
         let found = names.iter().map(|name| root.join(name));
