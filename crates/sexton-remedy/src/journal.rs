@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RemedyError;
 
-/// Where undo files are kept, unless told otherwise.
-pub const FOLDER: &str = "/var/lib/sexton/undo";
+/// Where undo files are kept, unless told otherwise. Not below the agent's own folder: what is done
+/// as root must not come from where another user can put links.
+pub const FOLDER: &str = "/var/lib/sexton-remedy/undo";
 
 /// An undo file that is larger was not written by us.
 const MOST_BYTES: u64 = 16 << 20;
@@ -119,16 +120,7 @@ fn begin(folder: &Path) -> Result<(PathBuf, File), RemedyError> {
     let ns = now.map_or(0, |now| now.as_nanos());
     let name = format!("{ns:020}-{}{NAME}", std::process::id());
     let path = folder.join(&name);
-    // The agent's own user may put links beside it: it is held open, and files are made in it.
-    let held = OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed())
-        .open(folder)
-        .map_err(|source| RemedyError::file("open", folder, source))?;
-    trusted(&held).map_err(|what| RemedyError::Malformed {
-        path: folder.to_owned(),
-        what,
-    })?;
+    let held = trusted_folder(folder)?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC;
     let file = openat(&held, name, flags, Mode::RUSR | Mode::WUSR)
         .map_err(|error| RemedyError::file("make", &path, error.into()))?;
@@ -136,6 +128,47 @@ fn begin(folder: &Path) -> Result<(PathBuf, File), RemedyError> {
     held.sync_all()
         .map_err(|source| RemedyError::file("make safe", folder, source))?;
     Ok((path, file.into()))
+}
+
+/// Opens a folder that only we may write to, and that is no link.
+fn trusted_folder(folder: &Path) -> Result<File, RemedyError> {
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+    let held = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(folder)
+        .map_err(|source| RemedyError::file("open", folder, source))?;
+    trusted(&held).map_err(|what| RemedyError::Malformed {
+        path: folder.to_owned(),
+        what,
+    })?;
+    Ok(held)
+}
+
+/// Opens an undo file: a plain file in a folder that only we may write to. Elsewhere a link could
+/// lead to a file of root's with the content of another user, such as one of procfs.
+fn open(path: &Path) -> Result<File, RemedyError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    trusted_folder(folder)?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .map_err(|source| RemedyError::file("read", path, source))?;
+    let wrong = |what: String| RemedyError::Malformed {
+        path: path.to_owned(),
+        what,
+    };
+    let meta = file.metadata().map_err(|error| wrong(error.to_string()))?;
+    if !meta.is_file() {
+        return Err(wrong("it is no plain file".into()));
+    }
+    trusted(&file).map_err(wrong)?;
+    Ok(file)
 }
 
 /// The newest undo file that has not been used.
@@ -152,12 +185,11 @@ pub fn newest(folder: &Path) -> Result<PathBuf, RemedyError> {
 /// The changes of an undo file, first to last. A last line that was torn by a crash is
 /// left out: its change was never begun.
 pub fn read(path: &Path) -> Result<Vec<Change>, RemedyError> {
-    let file = File::open(path).map_err(|source| RemedyError::file("read", path, source))?;
+    let file = open(path)?;
     let wrong = |what: String| RemedyError::Malformed {
         path: path.to_owned(),
         what,
     };
-    trusted(&file).map_err(&wrong)?;
     let mut changes = Vec::new();
     let mut lines = BufReader::new(file.take(MOST_BYTES))
         .split(b'\n')
@@ -190,12 +222,9 @@ pub(crate) fn trusted(file: &File) -> Result<(), String> {
 pub fn retire(path: &Path) -> Result<PathBuf, RemedyError> {
     let name = path.to_string_lossy();
     let done = PathBuf::from(format!("{}.done.jsonl", name.trim_end_matches(NAME)));
-    let file = File::open(path).map_err(|source| RemedyError::file("open", path, source))?;
+    let file = open(path)?;
     fs::rename(path, &done).map_err(|source| RemedyError::file("rename", path, source))?;
-    // Of the file that was opened, not of what has its name by now.
-    if trusted(&file).is_ok() {
-        file.set_permissions(Permissions::from_mode(0o400)).ok();
-    }
+    file.set_permissions(Permissions::from_mode(0o400)).ok();
     Ok(done)
 }
 
@@ -246,6 +275,16 @@ mod tests {
         let why = refused.expect_err("others may write").to_string();
         assert!(why.contains("elsewhere"), "{why}");
         assert_eq!(fs::read_dir(&elsewhere).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn an_undo_file_behind_a_link_is_not_read() {
+        let (folder, path) = written(1);
+        let link = path.with_file_name(format!("99{NAME}"));
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        read(&link).expect_err("a link");
+        fs::set_permissions(folder.path().join("undo"), Permissions::from_mode(0o777)).expect("");
+        read(&path).expect_err("others may write to its folder");
     }
 
     #[test]

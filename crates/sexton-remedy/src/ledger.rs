@@ -74,12 +74,11 @@ impl Ledger {
         let recent = self.entries.iter().filter(|it| age(it) < orders.every);
         let recent: Vec<&Entry> = recent.collect();
         let every = orders.every.as_secs();
-        let is_same = |it: &&&Entry| it.code == allowed.code() && it.origin == allowed.origin();
+        let is_same = |it: &&&Entry| it.origin == allowed.origin();
         if let Some(last) = recent.iter().find(is_same) {
             let ago = age(last).as_secs();
             return Some(format!(
-                "{} of {} was acted on {ago} s ago; the least time between two acts is {every} s",
-                allowed.code(),
+                "{} was acted on {ago} s ago; the least time between two acts is {every} s",
                 allowed.origin()
             ));
         }

@@ -9,8 +9,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::error::RemedyError;
 
-/// Where the lock is, unless told otherwise. It is gone after a boot.
-pub const PATH: &str = "/run/sexton/fix.lock";
+/// Where the lock is, unless told otherwise. It is gone after a boot. Not in the folder of the
+/// agent, whose user could hold it for ever.
+pub const PATH: &str = "/run/sexton-fix.lock";
 
 /// Held while a fix is at work; the kernel lets go of it when the process ends, however
 /// it ends.

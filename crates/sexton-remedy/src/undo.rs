@@ -103,6 +103,12 @@ fn remove(path: &Path, reload: bool) -> Result<(), RemedyError> {
 }
 
 fn put_back(path: &Path, value: &str) -> Result<(), RemedyError> {
+    if path.file_name() != Some("memory.low".as_ref()) {
+        return Err(RemedyError::Malformed {
+            path: path.to_owned(),
+            what: "it is no memory.low of a cgroup".into(),
+        });
+    }
     match fs::write(path, value) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.map_err(|source| RemedyError::file("write", path, source)),

@@ -254,7 +254,7 @@ if [ "$fix" = yes ]; then
         --origin '/system.slice/shared.service/<n>' --origin '/system.slice/own.service/<n>' \
         --origin '/system.slice/shmem.service/<n>' --origin '/system.slice/mapped.service/<n>'
     section fix-after neighbour system.slice/mapped.service/neighbour
-    section fix-undo cat /var/lib/sexton/undo/*
+    section fix-undo cat /var/lib/sexton-remedy/undo/*
 fi
 
 section hotplug hotplug

@@ -324,7 +324,7 @@ fn a_signal_ends_it_in_the_middle_and_a_second_one_is_refused() {
 
 /// Until the first one holds the lock, which is when it has planned.
 fn wait_for_lock() {
-    let path = Path::new("/run/sexton/fix.lock");
+    let path = Path::new("/run/sexton-fix.lock");
     for _ in 0..200 {
         let held = File::open(path).is_ok_and(|file| {
             rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err()
@@ -334,7 +334,7 @@ fn wait_for_lock() {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    panic!("nobody took {}", path.display());
+    panic!("{} was not taken", path.display());
 }
 
 #[test]

@@ -97,6 +97,8 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
         };
         return Ok(Answer::without_act(Outcome::Refused, text));
     };
+    // Before the bounds are read: two requests at once would both find room.
+    let _lock = Lock::take(Path::new(lock::PATH))?;
     let mut ledger = Ledger::open(Path::new(ledger::FOLDER))?;
     if let Some(why) = ledger.refusal(orders, &allowed, clock::wall_ns()) {
         return Ok(Answer::without_act(Outcome::Refused, why));
@@ -128,7 +130,6 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
             undo_file: None,
         });
     }
-    let _lock = Lock::take(Path::new(lock::PATH))?;
     ledger.note(&allowed, clock::wall_ns())?;
     let consent = Consent::given_by_orders(&allowed);
     let mut journal = Journal::new(&Path::new(ledger::FOLDER).join("undo"));
@@ -186,7 +187,7 @@ fn sources(allowed: &Allowed) -> Result<Vec<Source>> {
     Ok(vec![Source::Unit(unit, how)])
 }
 
-/// What is to be freed: a pattern of cgroups, or all whose path names the unit.
+/// What to release: a pattern of cgroups, or every origin that the census assigns to the unit.
 fn aim(allowed: &Allowed, census: Option<&Census>) -> Aim {
     if !allowed.acts().contains(&Act::Purge) {
         return Aim::off();

@@ -20,6 +20,9 @@ const LONGEST_ACT: Duration = Duration::from_secs(600);
 /// When it is asked again after it could not act.
 const AGAIN: Duration = Duration::from_secs(300);
 
+/// Between two requests: the helper of the one before has ended, and twelve start in a minute.
+const BETWEEN: Duration = Duration::from_secs(5);
+
 /// The thread that asks holds little.
 const STACK_BYTES: usize = 256 << 10;
 
@@ -128,7 +131,11 @@ impl Desk {
     }
 
     fn ask_all(&self, wanted: Vec<(Subject, Request)>) {
-        for (subject, request) in wanted {
+        for (n, (subject, request)) in wanted.into_iter().enumerate() {
+            // The helper serves one at a time, and systemd stops a socket that starts it too often.
+            if n > 0 {
+                thread::sleep(BETWEEN);
+            }
             let (socket, within, every) = {
                 let config = lock(&self.config);
                 let within = config.watch + LONGEST_ACT;
