@@ -148,9 +148,9 @@ impl Agent {
     }
 
     /// Takes other settings as far as that works without a restart. Gives the names of those
-    /// that wait for one.
-    pub fn reload(&mut self, settings: Settings) -> Vec<String> {
-        let mut waiting = Vec::new();
+    /// that wait for one, also of what waits elsewhere.
+    pub fn reload(&mut self, settings: Settings, elsewhere: Vec<String>) -> Vec<String> {
+        let mut waiting = elsewhere;
         if settings.ring != self.settings.ring {
             waiting.push("ring.path".to_owned());
         }
@@ -160,8 +160,9 @@ impl Agent {
                 .map(|member| (member.spec.name, member.every))
                 .collect()
         };
-        if beats(&settings) != beats(&self.settings) {
-            waiting.push("sensors".to_owned());
+        let sensors = "sensors".to_owned();
+        if beats(&settings) != beats(&self.settings) && !waiting.contains(&sensors) {
+            waiting.push(sensors);
         }
         self.stepper.set_policy(settings.policy.clone());
         let members = std::mem::take(&mut self.settings.members);

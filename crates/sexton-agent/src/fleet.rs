@@ -58,7 +58,7 @@ pub struct NodeName {
 pub enum Lake {
     /// A folder, which the agent writes to itself.
     Folder(PathBuf),
-    /// A bucket of a cloud, which this program writes to: it is started for each report.
+    /// A bucket of a cloud, which this program writes to: started each time the spool is sent.
     Cloud {
         /// The address of the bucket.
         url: String,

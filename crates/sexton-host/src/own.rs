@@ -3,7 +3,9 @@
 use std::io;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities, unshare_unsafe,
+};
 
 /// Lets this process run before all ordinary tasks (`SCHED_FIFO`).
 pub fn run_first(priority: u8) -> io::Result<()> {
@@ -49,6 +51,16 @@ pub fn keep_memory_small() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
         libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE);
     }
+}
+
+/// This thread, and the programs that it starts, have no capability from here on.
+pub fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, none)?)
 }
 
 /// Gives this process a network of its own, with nothing in it, and a `/sys` that shows it.

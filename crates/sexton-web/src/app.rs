@@ -94,7 +94,10 @@ impl App {
 
     /// Closes what is opened when it is asked for, and was not for so long.
     pub(crate) fn rest(&self, idle: Duration) {
-        let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
+        // The agent's loop asks: it does not wait for one that is just being opened.
+        let Ok(mut sources) = self.sources.try_write() else {
+            return;
+        };
         let Some(main) = &mut sources.main else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Confines the threads that speak to the network: they open nothing but their files, start no
+//! Confines the threads that answer clients: they open only the given folders, start no
 //! process and make no connection of their own.
 //!
 //! Rules of this kind hold for a thread and those it starts, so that sensors keep what they need.
@@ -68,14 +68,17 @@ pub enum ConfineError {
 /// `write`, and has no capability. Gives whether the kernel holds it to its files: before Linux 5.13
 /// it cannot.
 pub fn confine(read: &[&Path], write: &[&Path]) -> Result<bool, ConfineError> {
-    let holds = confine_files(read, write).map_err(ConfineError::Files)?;
+    // One that fails does not keep the others from being tried.
+    let files = confine_files(read, write).map_err(ConfineError::Files);
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, none).map_err(ConfineError::Capabilities)?;
-    confine_calls().map_err(ConfineError::Calls)?;
+    let capabilities = set_capabilities(None, none).map_err(ConfineError::Capabilities);
+    let calls = confine_calls().map_err(ConfineError::Calls);
+    let holds = files?;
+    capabilities.and(calls)?;
     Ok(holds)
 }
 

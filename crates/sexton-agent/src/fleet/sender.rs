@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use sexton_host::clock;
+use sexton_host::{clock, own};
 use sexton_lake::{LakeError, Report, Spool, put_into_folder};
 
 use super::child::{self, Stop};
@@ -60,7 +60,14 @@ impl Sender {
             next: None,
         };
         let thread = thread::Builder::new().name("fleet".to_owned());
-        let thread = thread.spawn(move || worker.run(&queue))?;
+        let thread = thread.spawn(move || {
+            // Neither it nor the program that it starts needs any.
+            if let Err(error) = own::drop_capabilities() {
+                let text = format!("reports are sent with the agent's capabilities: {error}");
+                (worker.log)(Level::Warning, &text);
+            }
+            worker.run(&queue);
+        })?;
         Ok(Self {
             reports,
             status,

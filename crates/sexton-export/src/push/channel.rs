@@ -23,7 +23,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(300);
 /// A request is never made smaller than this because of what a receiver said of another.
 const LEAST_BYTES: usize = 16 << 10;
 
-/// Of a refusal this is kept.
+/// Characters of a receiver's refusal that are kept.
 const SAID_CHARS: usize = 200;
 
 /// A request to a receiver.

@@ -21,10 +21,10 @@ const BOUNDS: Bounds = Bounds {
     answer_bytes: 64 << 10,
 };
 
-/// The lowest priority but one: sending is never urgent.
+/// Below the agent's own threads: sending is never urgent.
 const NICE: i32 = 10;
 
-/// While it catches up, the thread works for this part of the time: 1% of a core.
+/// While it catches up, the thread rests this many times as long as it worked: 1% of a core.
 const REST: u32 = 99;
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 const LONGEST_REST: Duration = Duration::from_secs(5);

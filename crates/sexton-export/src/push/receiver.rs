@@ -61,7 +61,7 @@ impl Receiver {
     /// takes less.
     pub(super) fn max_bytes(&self) -> usize {
         match self.encoding {
-            // It recommends to take 64 MiB; collectors take 20 MiB, proxies less.
+            // The OTLP specification recommends 64 MiB; collectors accept 20 MiB, proxies less.
             Encoding::Otlp => 4 << 20,
             // Its burst is 2 MB, of what profiles unpack to.
             Encoding::Pyroscope => 3 << 19,

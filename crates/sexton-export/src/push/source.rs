@@ -23,7 +23,7 @@ use crate::state::Metrics;
 /// A window is read this long after its end: what sensors saw is in the ring by then.
 const LAG: Duration = Duration::from_secs(5);
 
-/// A window that ended this long ago or less is told by the clock of now.
+/// A window that ended this long ago or less takes its wall-clock time from the current clock.
 const FRESH: Duration = Duration::from_secs(90);
 
 /// The wall clock is noted each minute.
@@ -146,12 +146,17 @@ impl Source {
                 ));
             }
         }
-        let bundle = Bundle::open(folder(boot, signal))?;
+        let next = boots.get(at + 1).map(|next| begin(next, signal));
+        let bundle = match (Bundle::open(folder(boot, signal)), &next) {
+            (Ok(bundle), _) => bundle,
+            // An earlier boot that cannot be read does not keep the later ones from being sent.
+            (Err(_), Some(next)) if !is_current => return Ok(Step::Skip(next.clone(), 1)),
+            (Err(error), _) => return Err(error),
+        };
         let span = match signal {
             Signal::Profiles => bundle.stacks_span(),
             Signal::Metrics | Signal::Logs => bundle.span(),
         };
-        let next = boots.get(at + 1).map(|next| begin(next, signal));
         let ended = span.as_ref().is_none_or(|span| from > *span.end());
         if !is_current && ended {
             return Ok(next.map_or(Step::NotYet(width), |next| Step::Skip(next, 0)));
@@ -240,16 +245,17 @@ impl Source {
         is_fresh: bool,
     ) -> (Load, u64) {
         let range = Some(from..=last_before(to));
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held for a moment each time: the agent's loop waits for it.
+        let owners = || self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         // Of the past, the agent that runs now may not have heard.
         if !is_fresh && let Ok(records) = Bundle::open(&boot.records) {
             let facts = [&CONTAINER_STARTED.fact, &CONTAINER_EXITED.fact];
             let records = records.stream(range.clone(), Some(&facts));
-            records.for_each(|record| owners.take(&record));
+            records.for_each(|record| owners().take(&record));
         }
         let node = self.node.as_str();
         let mut merger = Merger::default();
-        let mut by_owner = ByOwner::new(|cgroup: Option<&[u8]>| owners.labels(node, cgroup));
+        let mut by_owner = ByOwner::new(|cgroup: Option<&[u8]>| owners().labels(node, cgroup));
         for piece in bundle.stacks(range) {
             if let StackPiece::Chunk(chunk) = piece {
                 merger.feed(chunk.segment, &chunk.samples, &chunk.tables, &mut by_owner);

@@ -40,11 +40,11 @@ pub struct ProfileArgs {
 /// What to do with profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfileCommand {
-    /// Record one process or one program, with its threads and all that these start
+    /// Record one process or one program, with its threads and child processes
     ///
     /// Needs no root for your own processes, as far as kernel.perf_event_paranoid allows. The
     /// recording is a bundle, which all other verbs read. It ends with the process, after --for,
-    /// or with Ctrl-C; a program that still runs goes on.
+    /// or with Ctrl-C; a program that is still running is not stopped.
     Record(RecordArgs),
     /// Read recordings into a bundle
     ///
@@ -173,7 +173,7 @@ pub struct RecordArgs {
     /// The program to start and record, with its arguments
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "pid")]
     pub command: Vec<OsString>,
-    /// The bundle to write, a folder; it must not be there
+    /// The bundle to write, a folder; it must not exist
     #[arg(short, long, value_name = "BUNDLE", default_value = "profile.bundle")]
     pub output: PathBuf,
     /// How long to record: 30s, 5m; until the process exits if not given
@@ -197,7 +197,7 @@ pub struct ImportArgs {
     /// Recordings: perf.data, perf script text, folded stacks; - is stdin
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// The bundle to write, a folder; it must not be there
+    /// The bundle to write, a folder; it must not exist
     #[arg(short, long, value_name = "BUNDLE")]
     pub output: PathBuf,
     /// How functions get their names.

@@ -96,8 +96,9 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     heart.notify.say("STOPPING=1");
     log(Level::Info, "agent stops: sealing what is open");
     page.stop();
-    outlets.stop();
+    // A bucket that does not answer must not cost the end of the ring.
     agent.finish()?;
+    outlets.stop();
     if let Some(socket) = &config.socket {
         let _ = std::fs::remove_file(socket);
     }
@@ -122,6 +123,25 @@ fn renew_certificate(page: &page::Page, log: &mut Log) {
     }
 }
 
+/// Tables that changed and are read only at the start.
+fn waiting_for_restart(old: &Config, new: &Config) -> Vec<String> {
+    fn listen(it: &Config) -> impl PartialEq + '_ {
+        (it.http, &it.socket, &it.token_file, &it.tls)
+    }
+    fn sensors(it: &Config) -> impl PartialEq + '_ {
+        (it.hz, &it.btf)
+    }
+    let tables = [
+        ("sensors", sensors(old) != sensors(new)),
+        ("listen", listen(old) != listen(new)),
+        ("kubernetes", old.kubernetes != new.kubernetes),
+        ("fleet", old.fleet != new.fleet),
+        ("export", old.export != new.export),
+    ];
+    let changed = tables.into_iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(name, _)| name.to_owned()).collect()
+}
+
 /// A file that is wrong changes nothing.
 fn reload_config(
     agent: &mut Agent,
@@ -133,29 +153,8 @@ fn reload_config(
     let read = Config::read(file).and_then(|config| Ok((settings(&config)?, config)));
     match read {
         Ok((settings, config)) => {
-            let mut waiting = agent.reload(settings);
+            let waiting = agent.reload(settings, waiting_for_restart(old, &config));
             remedy.reload(&config.remedy);
-            let listen = |it: &Config| {
-                (
-                    it.http,
-                    it.socket.clone(),
-                    it.token_file.clone(),
-                    it.tls.clone(),
-                )
-            };
-            let is_elsewhere = listen(&config) != listen(old);
-            if config.kubernetes != old.kubernetes {
-                waiting.push("kubernetes".into());
-            }
-            if config.fleet != old.fleet {
-                waiting.push("fleet".into());
-            }
-            if config.export != old.export {
-                waiting.push("export".into());
-            }
-            if is_elsewhere {
-                waiting.push("listen".into());
-            }
             let text = match waiting.is_empty() {
                 true => "configuration reloaded".to_owned(),
                 false => format!(

@@ -45,7 +45,8 @@ impl Page {
         let options = Options {
             listen,
             token: token(config)?,
-            max_upload_bytes: MAX_UPLOAD,
+            // Without a token any user of the node could fill the agent's memory.
+            max_upload_bytes: config.token_file.as_ref().map_or(0, |_| MAX_UPLOAD),
             version: env!("SEXTON_VERSION"),
             judge: Box::new(move |bundle| {
                 history::judge_end(bundle, &policy).map_err(|error| format!("{error:#}"))

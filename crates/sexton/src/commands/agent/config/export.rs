@@ -1,5 +1,6 @@
 //! The tables `[export.otlp]`, `[export.pyroscope]` and `[export.parca]` of the agent's configuration.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -136,7 +137,8 @@ fn receiver<'t>(
 /// What no key tells by itself.
 fn check(config: &ReceiverConfig) -> Result<(), &'static str> {
     let host = config.endpoint.host.as_str();
-    let is_loopback = matches!(host, "localhost" | "::1") || host.starts_with("127.");
+    let address: Result<IpAddr, _> = host.trim_matches(['[', ']']).parse();
+    let is_loopback = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
     if config.token_file.is_some() && !config.endpoint.is_https && !is_loopback {
         return Err("the token would be sent unencrypted: write the endpoint with https://");
     }
