@@ -236,11 +236,6 @@ fn n_commands(line: &str) -> usize {
 fn refused_service(settings: &Settings) -> Option<String> {
     let commands = settings.lines("Service", "ExecStart");
     let n_commands = commands.into_iter().map(n_commands).sum::<usize>();
-    // Versions differ on whether an empty one takes back the one before.
-    let mut types = settings.starting_with("Service", "Type");
-    if types.any(|(key, value)| key == "Type" && value.is_empty()) {
-        return None;
-    }
     let has_name = settings.last("Service", "BusName").is_some();
     let sort = match settings.last_word("Service", "Type", SERVICE_TYPES) {
         Some(sort) => sort,

@@ -341,6 +341,12 @@ impl Search {
                     .file_name()
                     .is_some_and(|last| name::form(&last.to_string_lossy()).is_some());
                 let is_by_name = is_unit && self.version.follows_names();
+                let last = target.file_name().unwrap_or_default().to_string_lossy();
+                if is_by_name && name::sort(&last) != sort {
+                    return Err(Trouble::Bad(format!(
+                        "it leads to {last}, which is no {sort}"
+                    )));
+                }
                 Ok(Step::Link(target, is_inside || is_by_name))
             }
         }

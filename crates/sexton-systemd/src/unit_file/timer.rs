@@ -186,9 +186,11 @@ fn n_weekdays(word: &str) -> Option<u32> {
             Some((from, to)) => (day(from)?, day(to)?),
             None => (day(item)?, day(item)?),
         };
-        // From Saturday to Monday it goes on over the end of the week.
-        let n_days = (to + 7 - from) % 7;
-        (0..=n_days).for_each(|n| is_in[(from + n) % 7] = true);
+        // No version of systemd goes on over the end of the week.
+        if to < from {
+            return None;
+        }
+        is_in[from..=to].fill(true);
     }
     u32::try_from(is_in.iter().filter(|day| **day).count()).ok()
 }
@@ -217,7 +219,8 @@ mod tests {
         check("OnCalendar=daily\nOnCalendar=hourly", Some(25.0));
         check("OnCalendar=daily\nOnCalendar=", None);
         check("OnCalendar=Mon..Fri 08:00 Europe/Berlin", Some(0.714));
-        check("OnCalendar=Sat..Mon *-*-* 00:00:00 UTC", Some(0.429));
+        check("OnCalendar=Fri..Sun *-*-* 00:00:00 UTC", Some(0.429));
+        check("OnCalendar=Sat..Mon *-*-* 00:00:00 UTC", None);
         check("OnCalendar=*-*-1 00:00", Some(0.033));
         check("OnCalendar=2030-01-01 00:00", None);
         check("OnCalendar=Sun", Some(0.143));
