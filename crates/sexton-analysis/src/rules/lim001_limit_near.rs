@@ -6,7 +6,7 @@
 //! fails with EAGAIN, open with ENFILE, inotify_init with EMFILE, connect with EADDRNOTAVAIL,
 //! packets of new connections are dropped. Programs report that badly or not at all.
 //! Not this: a limit that the owner set tight and that is used as intended; raise the
-//! threshold for such a node. Of processes only the one nearest to its limit of open files is told.
+//! threshold for such a node. Of all processes, the one nearest to its limit of open files is named.
 //! By hand: `cat /proc/sys/fs/file-nr /proc/loadavg`; `sysctl net.netfilter.nf_conntrack_count
 //! net.netfilter.nf_conntrack_max`; `pids.current`, `pids.max` and `pids.events` of a cgroup.
 //! Next: find what uses it up, and only then raise the limit (`LimitNOFILE=` of a unit's processes).
