@@ -15,6 +15,7 @@ use crate::boot_proof;
 use crate::budget::Meter;
 use crate::findings::{FindingsLog, lives_of};
 use crate::incidents::Incidents;
+use crate::limit::OwnLimit;
 use crate::pool::SensorPool;
 use crate::recorder::{self, Progress};
 use crate::settings::Settings;
@@ -36,6 +37,10 @@ impl Agent {
         let node = recorder::node(host).map_err(AgentError::Record)?;
         let boot = ring.boot_of(&node.boot_id).map_err(AgentError::Ring)?;
         let now = clock::now();
+        for damaged in ring.mend(&boot).map_err(AgentError::Ring)? {
+            let text = format!("the ring was damaged: see {}", damaged.display());
+            log(Level::Warning, &text);
+        }
         seal_earlier(&ring, &boot, &mut log);
         let open_before = boot_proof::open_before(&ring, &boot);
         let began = Bundle::open(&boot.records).map_or(now, |bundle| bundle.created());
@@ -62,13 +67,15 @@ impl Agent {
             settings,
             ring,
             boot,
-            _host: Arc::clone(host),
+            host: Arc::clone(host),
             pool,
             writer,
             findings,
             stepper,
             incidents,
             meter: Meter::new(),
+            limit: OwnLimit::find(host),
+            limit_looked: Instant::now(),
             progress: Progress::default(),
             shared,
             log,

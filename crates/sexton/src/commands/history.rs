@@ -108,7 +108,10 @@ fn judge_around(lived: &Lived, policy: &Policy) -> Result<Judged> {
 /// Nothing was found: judges the end of the time that was asked for.
 fn judge_quiet(ring: &Ring, asked: &RangeInclusive<u64>, policy: &Policy) -> Result<Judged> {
     for boot in ring.boots()?.iter().rev() {
-        let bundle = Bundle::open(&boot.records)?;
+        // One that was damaged must not keep the others from being asked.
+        let Ok(bundle) = Bundle::open(&boot.records) else {
+            continue;
+        };
         let Some(span) = bundle.span() else { continue };
         let clock = clock_of(&bundle);
         let wall = |moment: Moment| clock.ns(moment).and_then(|ns| u64::try_from(ns).ok());
