@@ -1,6 +1,7 @@
 //! Starts an agent: takes the ring, goes on with what is in it, puts the sensors to work.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -55,14 +56,7 @@ impl Agent {
         let mut pool = SensorPool::start(host, &settings.members);
         pool.keep_stacks();
         let off = off(&settings);
-        shared.change(|status| {
-            status.schema = SCHEMA.into();
-            status.version = settings.version.into();
-            status.pid = std::process::id();
-            status.started_wall_ns = clock::wall_ns();
-            status.ring.clone_from(&settings.ring);
-            status.bundle.clone_from(&boot.records);
-        });
+        introduce(&shared, &settings, &boot.records);
         let mut agent = Self {
             settings,
             ring,
@@ -96,6 +90,18 @@ impl Agent {
         agent.tell_findings(now);
         Ok(agent)
     }
+}
+
+/// What does not change of the status while it runs.
+fn introduce(shared: &Shared, settings: &Settings, records: &Path) {
+    shared.change(|status| {
+        status.schema = SCHEMA.into();
+        status.version = settings.version.into();
+        status.pid = std::process::id();
+        status.started_wall_ns = clock::wall_ns();
+        status.ring.clone_from(&settings.ring);
+        status.bundle = records.to_owned();
+    });
 }
 
 fn limits(settings: &Settings) -> Limits {

@@ -115,7 +115,8 @@ fn a_boot_whose_name_was_damaged_is_gone_on_with() {
     for damaged in ["", "{", &whole.replace("\"one\"", "\"ona\"")] {
         std::fs::write(&file, damaged).unwrap();
         let aside = boot.records.join("bundle.json.damaged");
-        assert_eq!(ring.mend(&boot).unwrap(), [aside.clone()], "{damaged}");
+        let set_aside = ring.mend(&boot).unwrap();
+        assert_eq!(set_aside, std::slice::from_ref(&aside), "{damaged}");
         assert_eq!(std::fs::read_to_string(aside).unwrap(), damaged);
         let node = Node {
             boot_id: boot.id.clone(),
