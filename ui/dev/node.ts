@@ -93,14 +93,21 @@ function samples(): Samples {
     "mem_cgroup_node_nr_lru_pages",
     "main",
     "json.loads",
+    "3f4e5d6c7b8a99887766554433221100ffeeddccbbaa99887766554433221100",
+    "01234567-89ab-cdef-0123-456789abcdef",
   ];
   const made: Samples = {
     start: RESET - 1200 * SECOND,
+    // A node boots at no whole second.
+    zero: FROM - 5 * HOUR - 123_456,
     at: [],
     cpu: [],
     pid: [],
+    tid: [],
     comm: [],
     unit: [],
+    container: [],
+    pod: [],
     weight: [],
     stack: [],
     names,
@@ -116,7 +123,10 @@ function samples(): Samples {
     made.cpu.push(guilty ? GUILTY_CORE : Math.floor(chance() * 3));
     made.pid.push(guilty ? 900 : 901);
     made.comm.push(guilty ? 0 : 1);
+    made.tid.push(guilty ? 900 : 901 + (tick % 4 === 1 ? 1 : 0));
     made.unit.push(guilty ? 2 : 3);
+    made.container.push(guilty ? -1 : 10);
+    made.pod.push(guilty ? -1 : 11);
     made.weight.push(1);
     made.stack.push(guilty ? 3 : 5);
   }

@@ -10,12 +10,29 @@ import { expect, inject, test } from "vitest";
 import { manyFrames } from "../dev/many.mjs";
 import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
 
+/** The same drag on the same picture: what it selects, in each view. */
+async function dragged(page: Page): Promise<(string | null)[]> {
+  const found = [];
+  for (const view of ["Sub-second", "Long", "Threads"]) {
+    await page.getByRole("button", { name: view, exact: true }).click();
+    const canvas = page.locator("#heatmap canvas");
+    await canvas.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(700);
+    await drag(page, canvas, [0.5, 0.8], [0.6, 0.3]);
+    found.push((await stateOf(page)).get("selection"));
+  }
+  return found;
+}
+
 withBrowser();
 
 test("the exported file opens from disk and asks nobody", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sexton-page-"));
   const file = join(folder, "page.html");
+  let served: (string | null)[] = [];
   await on(await open(), async (page) => {
+    served = await dragged(page);
+    await page.keyboard.press("Escape");
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export" }).click();
     await (await download).saveAs(file);
@@ -27,6 +44,8 @@ test("the exported file opens from disk and asks nobody", async () => {
     await on(stage, async (page) => {
       await page.goto(pathToFileURL(file).href);
       expect(await page.locator(".chain").first().locator(".card").count()).toBe(4);
+      expect(await dragged(page)).toEqual(served);
+      await page.getByRole("button", { name: "Sub-second", exact: true }).click();
       const canvas = page.locator("#heatmap canvas");
       await canvas.scrollIntoViewIfNeeded();
       await page.getByLabel("Count samples of").selectOption("core");
@@ -43,6 +62,93 @@ test("the exported file opens from disk and asks nobody", async () => {
   } finally {
     await rm(folder, { recursive: true });
   }
+});
+
+test("each thread has a row, and a click on its name keeps to it", async () => {
+  await on(await open("#view=threads"), async (page) => {
+    const canvas = page.locator("#heatmap canvas");
+    await canvas.scrollIntoViewIfNeeded();
+    await page.waitForTimeout(700);
+    const map = await (await fetch(new URL("api/v1/sources/main/heatmap?view=threads&rows=30", inject("address")))).json();
+    expect(map.tracks.length).toBe(map.rows);
+    const box = await canvas.boundingBox();
+    if (!box) throw new Error("there is no heat map");
+    await page.mouse.click(box.x + 20, box.y + 18 + 8);
+    const state = await stateOf(page);
+    expect([state.get("by"), state.get("value")]).toEqual(["thread", map.tracks[0].value]);
+    await page.locator(".flame-words", { hasText: `of thread ${map.tracks[0].value}` }).waitFor();
+    const words = await page.locator(".flame-words").textContent();
+    expect(words).toContain(`${map.tracks[0].samples.toLocaleString("en-US")} samples`);
+  });
+});
+
+test("samples of one container or pod can be chosen, and there being none is said", async () => {
+  await on(await open(), async (page) => {
+    await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
+    for (const what of ["container", "pod"]) {
+      await page.getByLabel("Count samples of").selectOption(what);
+      await page.locator("#heatmap option", { hasText: /none in this window|all of them/ }).waitFor({ state: "attached" });
+      const { parts } = await (
+        await fetch(new URL(`api/v1/sources/main/heatmap?by=${what}`, inject("address")))
+      ).json();
+      await page.waitForTimeout(300);
+      const options = await page.getByLabel("Which one").locator("option").allTextContents();
+      expect(options.length).toBe(1 + parts.length);
+      expect(options[0]).toBe(parts.length === 0 ? "(none in this window)" : "(all of them)");
+    }
+  });
+});
+
+test.each([
+  ["desk", { width: 1280, height: 800 }],
+  ["phone", { width: 390, height: 844 }],
+] as const)("with an agent its ring, findings and incidents come first, %s", async (_, viewport) => {
+  await on(await open("", { viewport }), async (page) => {
+    const { from, to } = await (await fetch(new URL("api/v1/sources/main", inject("address")))).json();
+    const agent = {
+      now: to,
+      started: from,
+      ring: { from: from - 3_600_000_000, boots: 2, bytes: 1 << 20, max_bytes: 1 << 30, trouble: null },
+      cpu_ratio: 0.009,
+      memory_bytes: 42 << 20,
+      incidents: [
+        {
+          id: "20261116t001746znic001",
+          name: "20261116T001746Z-NIC001",
+          finding: "NIC001:drill-far",
+          title: "1 transmit timeout",
+          severity: "serious",
+          others: 2,
+          opened: from + 1_000_000,
+          bytes: 5 << 20,
+          is_whole: true,
+        },
+      ],
+      findings: [
+        { finding: "NIC001:drill-far", title: "1 transmit timeout", worst: "serious", opened: from + 1_000_000, over: from + 3_000_000, ended_by_reboot: false },
+        { finding: "MCG001:/x", title: "52 dying", worst: "warning", opened: from - 900_000_000, over: from - 600_000_000, ended_by_reboot: true },
+      ],
+      findings_left_out: 0,
+    };
+    await page.route("**/api/v1/agent", (route) => route.fulfill({ json: agent }));
+    await page.route("**/api/v1/sources", async (route) => {
+      const sources = await (await route.fetch()).json();
+      await route.fulfill({ json: { ...sources, agent: true } });
+    });
+    await page.reload();
+    const rows = page.locator("#agent .lives tbody tr");
+    await rows.first().waitFor();
+    expect(await rows.count()).toBe(2);
+    expect(await rows.nth(0).textContent()).toContain("2 s");
+    expect(await rows.nth(1).textContent()).toContain("5 min, until the reboot");
+    expect(await page.locator("#agent").textContent()).toContain("2 boots, 1 MiB of 1 GiB");
+    const [first, verdict] = [await page.locator("#agent").boundingBox(), await page.locator("#verdict").boundingBox()];
+    expect(first?.y).toBeLessThan(verdict?.y ?? 0);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(viewport.width);
+    await rows.first().getByRole("button").click();
+    expect((await stateOf(page)).get("window")).not.toBe(null);
+    expect(await page.getByRole("button", { name: /Open the incident of/ }).count()).toBe(1);
+  });
 });
 
 test("the samples of the flame graph are saved as pprof", async () => {
@@ -240,7 +346,7 @@ test("what cannot be opened is told", async () => {
 
 test("a link to what is gone shows what there is, and says so", async () => {
   await on(await open("#source=gone&window=1-2&finding=X"), async (page) => {
-    expect(await page.locator(".toast").textContent()).toContain("not open here any more");
+    expect(await page.locator(".toast").textContent()).toContain("no longer open");
     expect((await stateOf(page)).get("source")).toBe("main");
   });
 });

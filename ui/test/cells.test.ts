@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cellAt, columnsOf, gridFor, isExact, rangeOfCell, rangeOfCells } from "../src/views/heatmap/cells";
 
-const GRID = { from: 10_000_000, step: 1_000_000, row_step: 20_000, rows: 50, columns: 30 };
+const GRID = { view: "offset" as const, from: 10_000_000, step: 1_000_000, row_step: 20_000, rows: 50, columns: 30 };
 
 test("a cell is its stretch of time", () => {
   expect(cellAt(GRID, 0, 0.999)).toEqual({ column: 0, row: 0 });

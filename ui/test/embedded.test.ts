@@ -37,6 +37,9 @@ describe("a page with its data inside", () => {
     ["core", String(GUILTY_CORE), 5],
     ["process", "900", 5],
     ["unit", "kubelet.service", 5],
+    ["thread", "900", 5],
+    ["container", "3f4e5d6c7b8a99887766554433221100ffeeddccbbaa99887766554433221100", 5],
+    ["pod", "01234567-89ab-cdef-0123-456789abcdef", 5],
     ["function", "^json", 5],
     ["function", "^nothing$", 0],
     ["unit", "no such unit", 0],
@@ -53,12 +56,31 @@ describe("a page with its data inside", () => {
   });
 
   test("counts every sample of the window once, in both views", async () => {
-    for (const view of ["offset", "long"] as const) {
+    for (const view of ["offset", "long", "threads"] as const) {
       const map = await client.heatmap("", heat({ view }));
       expect(map.total).toBe(100);
       expect(map.values.reduce((sum, value) => sum + value, 0)).toBe(100);
       expect(map.values).toHaveLength(map.rows * map.columns);
       expect(map.rows * map.row_step).toBeGreaterThanOrEqual(view === "offset" ? SECOND : map.step);
+    }
+  });
+
+  test("gives each thread a row, the busiest on top", async () => {
+    const map = await client.heatmap("", heat({ view: "threads", rows: 2 }));
+    expect(map.tracks.map((track) => track.label)).toEqual(["kubelet 900/900", "python3 901/901"]);
+    expect(map.tracks_left_out).toBe(1);
+    const row = (at: number) => map.values.slice(at * map.columns, (at + 1) * map.columns);
+    const sum = (values: number[]) => values.reduce((all, value) => all + value, 0);
+    expect(map.tracks.map((track) => track.samples)).toEqual([sum(row(1)), sum(row(0))]);
+  });
+
+  test("columns are counted from the zero of the recording's own clock", async () => {
+    const { samples } = exported();
+    for (const view of ["offset", "long", "threads"] as const) {
+      const map = await client.heatmap("", heat({ view, columns: 7, range: [RESET - 10 * SECOND + 17, RESET] }));
+      expect((map.from - (samples?.zero ?? 0)) % map.step).toBe(0);
+      expect(map.columns).toBeLessThanOrEqual(7);
+      expect(map.from).toBeLessThanOrEqual(RESET - 10 * SECOND + 17);
     }
   });
 

@@ -2,12 +2,12 @@
 //!
 //! What is already there is not touched, however it came there.
 
-pub(crate) mod moto;
 pub(crate) mod node;
 pub(crate) mod peers;
 pub(crate) mod profilers;
 pub(crate) mod prometheus;
 pub(crate) mod python;
+pub(crate) mod servers;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -412,6 +412,8 @@ mod tests {
                 "rpm",
                 "strace",
                 "time",
+                "curl",
+                "openssl",
                 "zstd",
                 "chromium",
             ],
@@ -453,6 +455,8 @@ mod tests {
                 "rpm",
                 "strace",
                 "time",
+                "curl",
+                "openssl",
                 "zstd",
                 "chromium",
                 "debian-archive-keyring",

@@ -242,7 +242,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
     match step {
         Step::Setup => {
             setup::python::prepare();
-            setup::moto::prepare();
+            setup::servers::prepare();
             setup::node::prepare();
             setup::prometheus::prepare();
             Tally::of_check(setup::install_missing(setup::For::Guests))
@@ -263,7 +263,7 @@ fn perform(step: Step, selection: &Selection, ignored: &mut Vec<NotRun>) -> Tall
         Step::Page => in_browser(page::test()),
         Step::Plain => {
             setup::python::prepare();
-            setup::moto::prepare();
+            setup::servers::prepare();
             setup::node::prepare();
             setup::prometheus::prepare();
             let outcome = cargo_test(Runs::Once, &["test", "--workspace", "--no-fail-fast"], &[]);

@@ -22,6 +22,7 @@ use crate::boot_proof::BootProof;
 use crate::budget::Meter;
 use crate::findings::{FindingsLog, Lived};
 use crate::incidents::Incidents;
+use crate::limit::OwnLimit;
 use crate::pool::SensorPool;
 use crate::recorder::{Progress, RecordError};
 use crate::settings::Settings;
@@ -74,13 +75,16 @@ pub struct Agent {
     settings: Settings,
     ring: Ring,
     boot: Boot,
-    _host: Arc<Host>,
+    host: Arc<Host>,
     pool: SensorPool,
     writer: BundleWriter,
     findings: FindingsLog,
     stepper: Stepper,
     incidents: Incidents,
     meter: Meter,
+    /// The limit of our own cgroup, and when it was last looked at.
+    limit: Option<OwnLimit>,
+    limit_looked: Instant,
     progress: Progress,
     shared: Shared,
     log: Log,
@@ -131,6 +135,7 @@ impl Agent {
         self.leave_out_known(&mut records);
         let now = clock::now();
         records.extend(self.measure(now));
+        records.extend(self.stay_alive());
         self.keep(&records, now);
         if let Some(tap) = &mut self.tap {
             tap(&records);
@@ -181,7 +186,7 @@ impl Agent {
 
     /// Ends it: everything is sealed.
     pub fn finish(mut self) -> Result<(), StoreError> {
-        let pool = std::mem::replace(&mut self.pool, SensorPool::start(&self._host, &[]));
+        let pool = std::mem::replace(&mut self.pool, SensorPool::start(&self.host, &[]));
         let (records, stacks) = pool.stop_with_stacks();
         let now = clock::now();
         self.writer.append(&records)?;

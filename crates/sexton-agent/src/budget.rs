@@ -93,11 +93,17 @@ impl Meter {
             return None;
         }
         self.n_over = 0;
+        Some((self.shed_next(at_work)?, over))
+    }
+
+    /// The next sensor to be shed at once: the kernel would kill the agent before a minute is
+    /// over.
+    pub(crate) fn shed_next(&mut self, at_work: &[&'static str]) -> Option<&'static str> {
         let next = SHED_ORDER
             .into_iter()
             .find(|name| at_work.contains(name) && !self.shed.contains(name))?;
         self.shed.push(next);
-        Some((next, over))
+        Some(next)
     }
 
     /// What was shed so far.
@@ -164,6 +170,15 @@ mod tests {
     fn sensors_go_in_their_order_and_no_others() {
         let bad = [(50, 10); 9];
         check(&bad, &[(2, "stacks"), (4, "runq")]);
+    }
+
+    #[test]
+    fn before_the_kernel_kills_it_there_is_no_patience() {
+        let mut meter = Meter::new();
+        let at_work = ["cores", "napi", "runq"];
+        let shed = [(); 3].map(|()| meter.shed_next(&at_work));
+        assert_eq!(shed, [Some("runq"), Some("napi"), None]);
+        assert_eq!(meter.stopped(), ["runq", "napi"]);
     }
 
     #[test]

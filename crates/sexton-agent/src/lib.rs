@@ -12,6 +12,7 @@ mod clock;
 mod findings;
 mod fleet;
 mod incidents;
+mod limit;
 mod notify;
 mod pool;
 mod recorder;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sexton_host::{Host, HostError, clock, machine, own};
 use sexton_model::fact::sexton::{SEXTON_SENSORS, SensorList};
-use sexton_model::gap::{Gap, Why};
+use sexton_model::gap::Why;
 use sexton_model::record::{Body, Record, Sink};
 use sexton_model::stack::StackBatch;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -175,9 +175,10 @@ impl Progress {
             self.heard.insert(record.sensor.to_string());
         }
         match &record.body {
-            Body::Gap(Gap { text, why, .. }) if record.subject.kind == SubjectKind::Sensor => {
-                self.blind.insert(record.sensor.to_string(), text.clone());
-                if *why == Why::Denied {
+            Body::Gap(gap) if record.subject.kind == SubjectKind::Sensor => {
+                self.blind
+                    .insert(record.sensor.to_string(), gap.text.clone());
+                if gap.why == Why::Denied {
                     self.denied.insert(record.sensor.to_string());
                 }
             }

@@ -5,6 +5,7 @@ mod cpu002_reader;
 mod cpu003_saturated;
 mod cpu004_throttled;
 mod cpu005_stolen;
+mod cpu006_held_core;
 mod ctr001_short_lived;
 mod hw001_hardware;
 mod io001_saturated_disk;
@@ -55,6 +56,7 @@ pub static RULES: &[&Rule] = &[
     &task003_storm::RULE,
     &cpu005_stolen::RULE,
     &cpu004_throttled::RULE,
+    &cpu006_held_core::RULE,
     &cpu003_saturated::RULE,
     &cpu002_reader::RULE,
     &cpu001_lost_core::RULE,

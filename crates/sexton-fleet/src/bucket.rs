@@ -92,19 +92,29 @@ impl Bucket {
 
     /// The days that it has, oldest first.
     pub fn days(&self) -> Result<Vec<String>> {
-        let listed = self.listed(&self.folder)?;
-        let names = listed.common_prefixes.iter().filter_map(|folder| {
-            let name = folder.filename()?;
-            name.strip_prefix("day=").map(str::to_owned)
-        });
-        let mut days: Vec<String> = names.collect();
-        days.sort();
+        let days = self.days_below(&self.folder)?;
         if days.is_empty() {
             bail!(
                 "no reports in {}: nothing below it is called day=…; check the address, or push a report",
                 self.url
             );
         }
+        Ok(days)
+    }
+
+    /// The days that a folder has, oldest first; none if there is no such folder.
+    pub fn days_in(&self, folder: &str) -> Result<Vec<String>> {
+        self.days_below(&self.full(folder))
+    }
+
+    fn days_below(&self, folder: &Path) -> Result<Vec<String>> {
+        let listed = self.listed(folder)?;
+        let names = listed.common_prefixes.iter().filter_map(|folder| {
+            let name = folder.filename()?;
+            name.strip_prefix("day=").map(str::to_owned)
+        });
+        let mut days: Vec<String> = names.collect();
+        days.sort();
         Ok(days)
     }
 

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod compare;
+mod jobs;
 mod push;
 mod simulate;
 mod sql;
@@ -39,6 +40,8 @@ enum Command {
     /// good nodes best; whatever only comes with that is shown below it. Exits with 1 when
     /// something differs, with 0 when nothing does, and with 3 when there are too few nodes.
     Compare(compare::CompareArgs),
+    /// Jobs of Ray, Kubernetes, Slurm or any other scheduler
+    Jobs(jobs::JobsArgs),
     /// Sickest nodes and most frequent causes, by image, zone, kernel or any other column
     ///
     /// Exits with 1 when a node has a finding, with 0 when none has.
@@ -103,6 +106,7 @@ impl Cli {
         let exit = match self.command {
             Command::Push(args) => push::run(&args, &mut out),
             Command::Compare(args) => compare::run(&args, &mut out),
+            Command::Jobs(args) => jobs::run(&args, &mut out),
             Command::Top(args) => top::run(&args, &mut out),
             Command::Sql(args) => sql::run(&args, &mut out),
             Command::Views(args) => views::run(&args, &mut out),

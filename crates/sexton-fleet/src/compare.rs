@@ -139,11 +139,11 @@ pub struct Input<'a> {
     /// The places of good nodes.
     pub good: Bits,
     /// What nodes have.
-    pub items: Vec<Item>,
+    pub items: &'a [Item],
     /// Of which nodes that is known.
-    pub masks: Vec<Bits>,
+    pub masks: &'a [Bits],
     /// Numbers of nodes.
-    pub measures: Vec<Measure>,
+    pub measures: &'a [Measure],
     /// When things appeared.
     pub times: &'a dyn Times,
 }

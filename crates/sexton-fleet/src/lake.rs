@@ -10,8 +10,9 @@ use anyhow::{Result, bail};
 use sexton_lake::File;
 
 use crate::bucket::{Bucket, Entry};
+use crate::jobs::Jobs;
 pub use claims::{Claimed, Group, NO_NODE};
-pub use nodes::{Attribute, Broken, Change, Nodes, digests_of};
+pub use nodes::{Attribute, Broken, Change, JOBS_FAILED, JOBS_SUCCEEDED, Nodes, digests_of};
 pub use sets::{AllSets, Sets};
 
 /// From when to when; in microseconds since 1970.
@@ -40,6 +41,12 @@ pub struct Problems {
     pub missing_sets: Vec<(String, String)>,
     /// Reports of a newer schema; what is not known of it is passed over.
     pub n_newer: usize,
+    /// Jobs that ended after the newest report.
+    pub n_later_jobs: usize,
+    /// Jobs of which no node reported, and one of their nodes.
+    pub n_jobs_elsewhere: usize,
+    /// One of the nodes of these.
+    pub unknown_node_of_jobs: Option<String>,
 }
 
 impl Problems {
@@ -87,7 +94,23 @@ impl Problems {
                 self.n_newer
             ));
         }
+        self.lines_of_jobs(&mut lines);
         lines
+    }
+
+    fn lines_of_jobs(&self, lines: &mut Vec<String>) {
+        if self.n_later_jobs > 0 {
+            lines.push(format!(
+                "{} jobs ended after the newest report: not counted",
+                self.n_later_jobs
+            ));
+        }
+        if let Some(node) = &self.unknown_node_of_jobs {
+            lines.push(format!(
+                "{} jobs ran only on nodes that did not report ({node}): not counted",
+                self.n_jobs_elsewhere
+            ));
+        }
     }
 }
 
@@ -99,6 +122,8 @@ pub struct Lake {
     pub problems: Problems,
     /// The time.
     pub window: Window,
+    /// Jobs that ended in that time.
+    pub jobs: Jobs,
 }
 
 const US_PER_DAY: i64 = 86_400_000_000;
@@ -135,11 +160,14 @@ pub fn read(bucket: &Bucket, hours: u64) -> Result<(Lake, Nodes)> {
             bail!("no report in {} can be read: {why}", bucket.url());
         }
         match nodes::collapse(&claimed) {
-            Ok(nodes) => {
+            Ok(mut nodes) => {
+                let jobs = Jobs::fetch(bucket, window, &claimed.names, &mut found)?;
+                nodes.take_jobs(&jobs);
                 let lake = Lake {
                     claimed,
                     problems: found,
                     window,
+                    jobs,
                 };
                 return Ok((lake, nodes));
             }

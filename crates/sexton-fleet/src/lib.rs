@@ -3,6 +3,7 @@
 pub mod bucket;
 pub mod commands;
 pub mod compare;
+pub mod jobs;
 pub mod lake;
 pub mod parallel;
 pub mod question;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use sexton_lake::{Member, SetKind, column};
 
-use crate::compare::{Input, Item, Kind, Measure, Order, Times};
+use crate::compare::{Candidate, Input, Item, Kind, Measure, Order, Times};
 use crate::lake::{Attribute, Nodes, Sets};
+use crate::parallel;
 use crate::stats::bits::Bits;
 
 /// Fewer nodes with something are not compared, so that nothing has to be kept for them.
@@ -121,11 +122,23 @@ impl<'a> Question<'a> {
         Input {
             bad: self.places.bad.clone(),
             good: self.places.good.clone(),
-            items: self.items.clone(),
-            masks: self.masks.clone(),
-            measures: self.measures.clone(),
+            items: &self.items,
+            masks: &self.masks,
+            measures: &self.measures,
             times: self,
         }
+    }
+
+    /// Whether a node has what a candidate is; none if that is not known, or it is not compared.
+    pub fn has(&self, candidate: &Candidate, node: u32) -> Option<bool> {
+        let place = (*self.places.of_node.get(node as usize)?)?;
+        candidate.known.has(place).then(|| candidate.has.has(place))
+    }
+
+    /// Whether a node is bad; none if it is not compared.
+    pub fn is_bad(&self, node: u32) -> Option<bool> {
+        let place = (*self.places.of_node.get(node as usize)?)?;
+        Some(self.places.bad.has(place))
     }
 
     fn is_asked(&self, name: &str) -> bool {
@@ -279,11 +292,13 @@ impl<'a> Question<'a> {
     }
 
     fn numbers(&mut self) {
-        for (name, numbers) in &self.nodes.numbers {
-            let is_own = column::OTHER_NUMBERS.contains(&&**name);
-            if is_own || self.is_asked(name) {
-                continue;
-            }
+        let named: Vec<(&String, &Vec<f64>)> = self
+            .nodes
+            .numbers
+            .iter()
+            .filter(|(name, _)| !column::OTHER_NUMBERS.contains(&&***name) && !self.is_asked(name))
+            .collect();
+        self.measures = parallel::map(&named, |(name, numbers)| {
             let mut values = vec![f64::NAN; self.places.n_places];
             for (node, place) in self.places.of_node.iter().enumerate() {
                 if let Some(place) = place {
@@ -294,13 +309,13 @@ impl<'a> Question<'a> {
                 let values = nodes.iter().map(|place| values[place]);
                 values.filter(|value| !value.is_nan()).collect()
             };
-            self.measures.push(Measure {
-                fact: name.clone(),
+            Measure {
+                fact: (*name).clone(),
                 bad: of(&self.places.bad),
                 good: of(&self.places.good),
                 values,
-            });
-        }
+            }
+        });
     }
 }
 

@@ -1,6 +1,8 @@
 //! SQL on reports, by DataFusion in memory. Files are read by our own reader, so that SQL and
 //! comparisons count the same rows, and damaged files cost both the same.
 
+mod jobs;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,9 +17,10 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use sexton_lake::{LakeError, TextColumn, column};
 use tokio::runtime::Runtime;
 
-use crate::lake::{AllSets, Group, Lake, NO_NODE};
+use crate::lake::{AllSets, Group, JOBS_FAILED, JOBS_SUCCEEDED, Lake, NO_NODE};
 use crate::parallel;
 use crate::question::Classes;
+use jobs::{JobsOfReports, table_of_jobs};
 
 /// The number of a node, for our own questions.
 const NODE_NUMBER: &str = "node_number";
@@ -62,6 +65,9 @@ impl<'a> Engine<'a> {
                 .register_table(name, Arc::new(table))
                 .context("cannot set up SQL")?;
         }
+        context
+            .register_table("jobs", Arc::new(table_of_jobs(&lake.jobs)?))
+            .context("cannot set up SQL")?;
         Ok(Self { context, runtime })
     }
 
@@ -169,6 +175,7 @@ impl Columns {
         };
         let mut texts = known(&[column::ATTRIBUTES, column::OTHER_TEXT].concat());
         let mut numbers = known(column::OTHER_NUMBERS);
+        numbers.extend([JOBS_SUCCEEDED, JOBS_FAILED].map(str::to_owned));
         let mut times = known(column::TIMES);
         for group in &lake.claimed.groups {
             texts.extend(group.file.text_columns().map(str::to_owned));
@@ -206,15 +213,22 @@ impl Columns {
 
     fn table(&self, lake: &Lake, reports: bool) -> Result<MemTable> {
         let schema = self.schema();
+        let jobs = JobsOfReports::of(lake);
         let batches = parallel::map(&lake.claimed.groups, |group| {
-            self.batch(&schema, group, reports)
+            self.batch(&schema, group, reports, &jobs)
         });
         let batches = batches.into_iter().collect::<Result<Vec<_>>>()?;
         let partitions = batches.into_iter().map(|batch| vec![batch]).collect();
         Ok(MemTable::try_new(schema, partitions)?)
     }
 
-    fn batch(&self, schema: &SchemaRef, group: &Group, reports: bool) -> Result<RecordBatch> {
+    fn batch(
+        &self,
+        schema: &SchemaRef,
+        group: &Group,
+        reports: bool,
+        jobs: &JobsOfReports,
+    ) -> Result<RecordBatch> {
         let rows: Vec<usize> = (0..group.nodes.len())
             .filter(|row| group.nodes[*row] != NO_NODE && group.is_report[*row] == reports)
             .collect();
@@ -224,6 +238,11 @@ impl Columns {
             arrays.push(text_array(&file.texts(at, name)?, &rows)?);
         }
         for name in &self.numbers {
+            if matches!(&**name, JOBS_SUCCEEDED | JOBS_FAILED) {
+                let numbers = rows.iter().map(|row| jobs.number(name, group, *row));
+                arrays.push(Arc::new(numbers.collect::<Float64Array>()));
+                continue;
+            }
             let numbers = file.numbers(at, name)?;
             let numbers = rows
                 .iter()

@@ -36,6 +36,47 @@ pub fn give_back_memory() {
     }
 }
 
+/// Has the kernel map the code and constants of this program anew, page by page as they are used.
+/// Most of what starts a recorder (loading BPF programs, reading settings) never runs again. All
+/// of it stays in the page cache, so what is used again costs a minor fault for 16 pages. For
+/// once a minute.
+pub fn unmap_unused_code() {
+    /// The part of the program that begins at its first header, and no library.
+    unsafe extern "C" fn unmap(
+        object: *mut libc::dl_phdr_info,
+        _: usize,
+        _: *mut libc::c_void,
+    ) -> libc::c_int {
+        // SAFETY: libc hands over one that is valid during the call, with that many headers.
+        let (base, headers) = unsafe {
+            let object = &*object;
+            let headers = std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
+            (object.dlpi_addr, headers)
+        };
+        let is_unchanged = |header: &&libc::Elf64_Phdr| {
+            header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0
+        };
+        let page = rustix::param::page_size() as u64;
+        for header in headers.iter().filter(is_unchanged) {
+            let from = (base + header.p_vaddr).next_multiple_of(page);
+            let to = (base + header.p_vaddr + header.p_memsz) / page * page;
+            if from < to {
+                // SAFETY: the range holds whole pages of a private mapping of a file that were
+                // never written: they read the same afterwards.
+                unsafe {
+                    libc::madvise(from as *mut _, (to - from) as usize, libc::MADV_DONTNEED);
+                }
+            }
+        }
+        // The first one is the program itself; the others are shared with other processes.
+        1
+    }
+    // SAFETY: the function fits, and what it is given is not used.
+    unsafe {
+        libc::dl_iterate_phdr(Some(unmap), std::ptr::null_mut());
+    }
+}
+
 /// Has the allocator of this process keep little for itself. Before the first thread starts.
 ///
 /// A recorder has some fifteen threads, each of which allocates much for a moment: by default

@@ -65,8 +65,13 @@ fn name_of(node: &str) -> String {
     format!("{plain}~{}", digest_of(node.as_bytes(), 4))
 }
 
+/// What a node is called by where its name is left out.
+pub fn redacted_name(node: &str) -> String {
+    format!("node-{}", digest_of(node.as_bytes(), 6))
+}
+
 /// The first bytes of the SHA-256, in hexadecimal.
-pub(crate) fn digest_of(bytes: &[u8], n_bytes: usize) -> String {
+pub fn digest_of(bytes: &[u8], n_bytes: usize) -> String {
     let digest = Sha256::digest(bytes);
     let hex = digest.iter().take(n_bytes);
     hex.map(|byte| format!("{byte:02x}")).collect()

@@ -14,7 +14,7 @@ use sexton_model::wall::WallClock;
 use crate::column;
 use crate::error::LakeError;
 use crate::gathered::{Gathered, rounded};
-use crate::layout::{digest_of, hour_of};
+use crate::layout::{digest_of, hour_of, redacted_name};
 use crate::report::{FindingRow, Report};
 
 /// Findings of a report, at most.
@@ -124,7 +124,7 @@ pub fn report_of(made: &Made<'_>) -> Report {
     let redact = made.given.redact;
     let mut report = Report {
         node: match redact.node {
-            true => format!("node-{}", digest_of(made.node.name.as_bytes(), 6)),
+            true => redacted_name(&made.node.name),
             false => cut(&made.node.name),
         },
         boot: digest_of(made.node.boot_id.as_bytes(), 8),

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::Type as Physical;
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
 use sexton_store::{guard, open_outside};
 
 use crate::error::LakeError;
@@ -23,6 +24,8 @@ const AT_ONCE: usize = 8192;
 pub struct File {
     reader: SerializedFileReader<Bytes>,
     columns: HashMap<String, (usize, Physical)>,
+    /// Columns that say that they are times, and in what.
+    units: HashMap<String, TimeUnit>,
 }
 
 /// The texts of one column of a row group: numbers into a dictionary.
@@ -70,12 +73,18 @@ impl File {
                 && column.max_rep_level() == 0
                 && column.max_def_level() <= 1
         });
-        let columns = flat.map(|(at, column)| {
+        let mut columns = HashMap::new();
+        let mut units = HashMap::new();
+        for (at, column) in flat {
             let name = column.name().to_owned();
-            (name, (at, column.physical_type()))
-        });
-        let columns = columns.collect();
-        Ok(Self { reader, columns })
+            units.extend(unit_of(column).map(|unit| (name.clone(), unit)));
+            columns.insert(name, (at, column.physical_type()));
+        }
+        Ok(Self {
+            reader,
+            columns,
+            units,
+        })
     }
 
     /// How many row groups it has.
@@ -101,6 +110,11 @@ impl File {
     /// The names of its columns of times.
     pub fn time_columns(&self) -> impl Iterator<Item = &str> {
         self.of_type(Physical::INT64)
+    }
+
+    /// Whether a column says that it is a time; else it may be any whole number.
+    pub fn is_time(&self, name: &str) -> bool {
+        self.units.contains_key(name)
     }
 
     fn of_type(&self, wanted: Physical) -> impl Iterator<Item = &str> {
@@ -152,11 +166,16 @@ impl File {
         Ok(numbers)
     }
 
-    /// The times of a column, in microseconds since 1970.
+    /// The times of a column, in microseconds since 1970. Other writers have other units.
     pub fn times(&self, group: usize, name: &str) -> Result<Vec<Option<i64>>, LakeError> {
         let mut times = Vec::with_capacity(self.n_rows(group));
+        let unit = self.units.get(name);
         self.each::<Int64Type>(group, name, Physical::INT64, |cell| {
-            times.push(cell.copied());
+            times.push(cell.map(|time| match unit {
+                Some(TimeUnit::MILLIS) => time.saturating_mul(1000),
+                Some(TimeUnit::NANOS) => time.div_euclid(1000),
+                _ => *time,
+            }));
         })?;
         Ok(times)
     }
@@ -212,5 +231,15 @@ impl File {
             ))),
             Err(why) => Err(LakeError::Malformed(format!("column {name}: {why}"))),
         }
+    }
+}
+
+/// The unit of a column of times.
+fn unit_of(column: &ColumnDescriptor) -> Option<TimeUnit> {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Timestamp(time)), _) => Some(time.unit),
+        (None, ConvertedType::TIMESTAMP_MILLIS) => Some(TimeUnit::MILLIS),
+        (None, ConvertedType::TIMESTAMP_MICROS) => Some(TimeUnit::MICROS),
+        _ => None,
     }
 }

@@ -41,7 +41,8 @@ pub enum Body {
         payload: Arc<dyn Payload>,
     },
     /// Something could not be seen.
-    Gap(Gap),
+    /// Boxed: it is rare, and would make every record twice as large.
+    Gap(Box<Gap>),
 }
 
 impl Record {
@@ -185,7 +186,7 @@ impl Sink {
 
     /// Takes down that something could not be seen.
     pub fn gap(&mut self, subject: &Subject, gap: Gap) {
-        self.push(self.now, subject, Body::Gap(gap));
+        self.push(self.now, subject, Body::Gap(Box::new(gap)));
     }
 
     /// Takes down samples of stacks, which have tables of their own.
@@ -211,5 +212,16 @@ impl Sink {
             subject: subject.clone(),
             body,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent has up to a hundred thousand of them in memory.
+    #[test]
+    fn a_record_is_small() {
+        assert!(size_of::<Record>() <= 88, "{}", size_of::<Record>());
     }
 }

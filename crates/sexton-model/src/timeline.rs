@@ -74,7 +74,7 @@ impl Timeline for Records {
 
     fn gaps<'a>(&'a self) -> Box<dyn Iterator<Item = (Moment, &'a Subject, &'a Gap)> + 'a> {
         Box::new(self.sorted.iter().filter_map(|record| match &record.body {
-            Body::Gap(gap) => Some((record.at, &record.subject, gap)),
+            Body::Gap(gap) => Some((record.at, &record.subject, &**gap)),
             _ => None,
         }))
     }

@@ -298,6 +298,20 @@ pub fn unit_of(cgroup: &str) -> Option<String> {
     Origin::of(&path).unit().map(str::to_owned)
 }
 
+/// The id of the container that a cgroup's path leads to, if it leads to one.
+pub fn container_of(cgroup: &str) -> Option<String> {
+    let path = unescape(cgroup);
+    Origin::of(&path)
+        .container()
+        .map(|container| container.id.to_owned())
+}
+
+/// The uid of the pod that a cgroup's path leads to, if it leads to one.
+pub fn pod_of(cgroup: &str) -> Option<String> {
+    let path = unescape(cgroup);
+    Origin::of(&path).pod().map(|pod| pod.uid)
+}
+
 /// Answers by number, each found once.
 #[derive(Debug, Default)]
 struct Verdicts(Vec<Option<bool>>);

@@ -27,7 +27,7 @@ pub struct WatchingView<'a> {
 /// Lines for a terminal of this width. None is longer, so that each takes one row.
 pub fn lines(view: &WatchingView<'_>, width: usize) -> Vec<String> {
     let progress = format!(
-        "Watching {} of {}: {} records from {}; Ctrl-C judges now",
+        "Watching {} of {}, Ctrl-C judges now: {} records from {}",
         duration(view.elapsed.as_secs()),
         duration(view.time.as_secs()),
         number(view.n_records),
@@ -88,7 +88,7 @@ mod tests {
             &early,
             80,
             &[
-                "Watching 0s of 30s: 0 records from 0 sensors; Ctrl-C judges now",
+                "Watching 0s of 30s, Ctrl-C judges now: 0 records from 0 sensors",
                 "Starting: memcg, stacks",
             ],
         );
@@ -105,7 +105,7 @@ mod tests {
             &later,
             80,
             &[
-                "Watching 12s of 30s: 12,345 records from 17 sensors; Ctrl-C judges now",
+                "Watching 12s of 30s, Ctrl-C judges now: 12,345 records from 17 sensors",
                 "Blind: journal",
                 "So far: ecs.service is in a restart loop",
             ],
@@ -114,10 +114,56 @@ mod tests {
             &later,
             30,
             &[
-                "Watching 12s of 30s: 12,345…",
+                "Watching 12s of 30s, Ctrl-C…",
                 "Blind: journal",
                 "So far: ecs.service is in a…",
             ],
+        );
+    }
+
+    /// What the founding incident looks like while it is watched, at 80 and 60 columns.
+    #[test]
+    fn the_founding_incident_while_it_is_watched() {
+        let view = WatchingView {
+            elapsed: Duration::from_secs(25),
+            time: Duration::from_secs(30),
+            n_records: 1_234_567,
+            n_at_work: 26,
+            starting: vec!["stacks"],
+            blind: vec!["journal", "pressure", "runtimes"],
+            so_far: Some(
+                "ecs.service is \"active\" but starts a new amazon/amazon-ecs-agent:latest \
+                 container every 1.4 s; 35 dying memory cgroups, +2,200/h",
+            ),
+        };
+        check(
+            &view,
+            80,
+            &[
+                "Watching 25s of 30s, Ctrl-C judges now: 1,234,567 records from 26 sensors",
+                "Starting: stacks",
+                "Blind: journal, pressure, runtimes",
+                "So far: ecs.service is \"active\" but starts a new amazon/amazon-ecs-agent:lates…",
+            ],
+        );
+        check(
+            &view,
+            60,
+            &[
+                "Watching 25s of 30s, Ctrl-C judges now: 1,234,567 records…",
+                "Starting: stacks",
+                "Blind: journal, pressure, runtimes",
+                "So far: ecs.service is \"active\" but starts a new amazon/am…",
+            ],
+        );
+    }
+
+    #[test]
+    fn without_root_says_what_is_limited_and_what_to_type() {
+        assert_eq!(
+            without_root(&["cgroups", "stacks"]),
+            "Not running as root: blind or limited are cgroups, stacks.\n\
+             For the whole answer: sudo sexton diagnose\n"
         );
     }
 }

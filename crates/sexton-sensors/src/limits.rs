@@ -1,21 +1,22 @@
 //! Tells how much of the kernel's limits is used: open files, threads, PIDs, tracked
-//! connections, neighbours, memory cgroup ids, tasks of cgroups that limit them, inotify of the
-//! user who has most, and local ports where one destination takes more than half of them.
+//! connections, neighbours, memory cgroup ids, tasks of cgroups that limit them, open files of the
+//! process that is nearest to its limit, inotify of the user who has most, and local ports where
+//! one destination takes more than half of them.
 //!
 //! Source: small files of procfs; `pids.current`, `pids.max` and `pids.events` of the 64
 //! cgroups nearest to their limit, which are chosen anew every minute, and at every poll of the
 //! first one, from at most 512.
-//! Blind to: open files per user or process. Connections, their drops and local ports are those
+//! Blind to: processes of other users, without root. Connections, their drops and local ports are those
 //! of our own network namespace. Inotify watches are at least those that a look had time for.
 //! Memory cgroup ids on cgroup v1, where live ones are not counted: a dying one gives its id
 //! back.
-//! Overhead: about 20 small files, and two for each cgroup, every 10 s; for inotify the open
-//! files of all processes once a minute, in looks of 50 ms at most and 0.5 % of a core.
+//! Overhead: about 20 small files, and two for each cgroup, every 10 s; the open files of all
+//! processes once a minute, in looks of 50 ms at most and 0.5 % of a core.
 
 mod cgroups;
 pub(crate) mod fuzzing;
-mod inotify;
 pub(crate) mod node;
+mod open_files;
 mod ports;
 
 use std::time::Duration;
@@ -29,7 +30,7 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
 use cgroups::Cgroups;
-use inotify::Inotify;
+use open_files::OpenFiles;
 use ports::Ports;
 
 const NAME: &str = "limits";
@@ -92,7 +93,7 @@ fn examine(host: &Host) -> Vec<Sight> {
 /// The sensor.
 struct Limits {
     cgroups: Cgroups,
-    inotify: Inotify,
+    open_files: OpenFiles,
     ports: Ports,
 }
 
@@ -100,7 +101,7 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     host.proc("").map_err(|error| gap(&error))?;
     Ok(Box::new(Limits {
         cgroups: Cgroups::new(host),
-        inotify: Inotify::default(),
+        open_files: OpenFiles::default(),
         ports: Ports::default(),
     }))
 }
@@ -119,7 +120,7 @@ impl Sensor for Limits {
             }
         }
         self.cgroups.poll(host, out);
-        self.inotify.poll(host, out);
+        self.open_files.poll(host, out);
         self.ports.poll(host, out);
     }
 }

@@ -24,6 +24,7 @@ use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
 use crate::delays::Delays;
+use crate::tasks::Place;
 use crate::{Sensor, SensorSpec, bpf, tasks};
 use by_schedstat::BySchedstat;
 
@@ -58,6 +59,10 @@ const THRESHOLD: Duration = Duration::from_millis(100);
 
 /// The longest wait of an interval is told from here on.
 const LONGEST_FLOOR_NS: u64 = 10_000_000;
+
+/// Who held a core is asked where it belongs and how it is scheduled only for waits that are
+/// far above any fair turn.
+const ASKS_HOLDER_NS: u64 = 500_000_000;
 
 /// Waits that go on and are told in one poll; all of them are counted.
 const MAX_TOLD: usize = 16;
@@ -174,14 +179,13 @@ impl<'h> Asks<'h> {
     }
 
     /// Nothing of one that has exited since.
-    fn of(&mut self, pid: u32) -> (Option<String>, Option<i64>) {
+    fn of(&mut self, pid: u32) -> (Option<String>, Option<Place>) {
         let Some(left) = self.left.checked_sub(1) else {
             return (None, None);
         };
         self.left = left;
         let cgroup = tasks::cgroup(self.host, pid);
-        let place = tasks::place(self.host, pid);
-        (cgroup, place.map(|place| place.nice))
+        (cgroup, tasks::place(self.host, pid))
     }
 }
 
@@ -196,16 +200,21 @@ fn tell_waited(
     fact: &'static EventFact<CoreWait>,
     out: &mut Sink,
 ) {
-    let (cgroup, nice) = asks.of(waited.pid);
+    let (cgroup, place) = asks.of(waited.pid);
+    let is_long = length_ns(waited) >= ASKS_HOLDER_NS;
+    let holder = Some(waited.holder.pid).filter(|pid| is_long && *pid != 0);
+    let (holder_cgroup, holder_place) = holder.map_or((None, None), |pid| asks.of(pid));
     let wait = CoreWait {
         pid: waited.pid,
         comm: Some(tasks::name_of(&waited.comm)),
         cgroup,
-        nice,
+        nice: place.map(|place| place.nice),
         waited_ns: length_ns(waited),
         holder_pid: Some(waited.holder.pid),
         holder_comm: Some(tasks::name_of(&waited.holder.comm)),
         holder_ns: Some(waited.holder.ns),
+        holder_cgroup,
+        holder_realtime: holder_place.map(|place| place.is_realtime),
     };
     let at = Moment::from_ns(waited.until_ns);
     out.event(at, &Subject::cpu(cpu), fact, wait);
@@ -298,6 +307,8 @@ impl Runq {
             holder_pid: Some(core.current_pid),
             holder_comm: tasks::comm(host, core.current_pid),
             holder_ns: None,
+            holder_cgroup: None,
+            holder_realtime: None,
         };
         let subject = Subject::cpu(place.cpu);
         out.event(out.now(), &subject, &fact::RUNQ_WAITING, says);

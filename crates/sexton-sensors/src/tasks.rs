@@ -101,6 +101,8 @@ pub(crate) struct Place {
     pub(crate) is_runnable: bool,
     /// How far it stands back for others, from -20 to 19.
     pub(crate) nice: i64,
+    /// Whether it runs before all tasks of ordinary priority.
+    pub(crate) is_realtime: bool,
 }
 
 /// The name of a task; `None` when it is gone. The idle task has no directory.
@@ -136,10 +138,14 @@ fn parse_stat(stat: &str) -> Option<Place> {
     const STATE: usize = 0;
     const NICE: usize = 16;
     const PROCESSOR: usize = 36;
+    const POLICY: usize = 38;
+    /// `SCHED_FIFO`, `SCHED_RR` and `SCHED_DEADLINE` in include/uapi/linux/sched.h.
+    const REALTIME: [&str; 3] = ["1", "2", "6"];
     Some(Place {
         cpu: fields.get(PROCESSOR)?.parse().ok()?,
         is_runnable: *fields.get(STATE)? == "R",
         nice: fields.get(NICE)?.parse().ok()?,
+        is_realtime: REALTIME.contains(fields.get(POLICY)?),
     })
 }
 
@@ -181,9 +187,13 @@ mod tests {
         let rest = "1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9 1 2 3 4 5 6 7 8 0 0 0 0 0 0 0 17";
         check(&format!("7 (a) b) R {rest} 3 0 0"), Some((3, true)));
         let niced = rest.replacen(" 20 0 ", " 39 19 ", 1);
-        let place = parse_stat(&format!("7 (a) R {niced} 3"));
+        let place = parse_stat(&format!("7 (a) R {niced} 3 0 0"));
         assert_eq!(place.map(|place| place.nice), Some(19));
-        check(&format!("7 (R) S {rest} 11"), Some((11, false)));
+        for (policy, is_realtime) in [("0", false), ("1", true), ("2", true), ("3", false)] {
+            let place = parse_stat(&format!("7 (a) R {rest} 3 50 {policy}"));
+            assert_eq!(place.map(|place| place.is_realtime), Some(is_realtime));
+        }
+        check(&format!("7 (R) S {rest} 11 0 0"), Some((11, false)));
         check("7 (short) R 1 2", None);
         check("", None);
     }

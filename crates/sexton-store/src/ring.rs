@@ -17,11 +17,14 @@ use std::time::{Duration, SystemTime};
 use crate::error::StoreError;
 use crate::ledger::{Ledger, bytes_under};
 use crate::lock::Lock;
-use crate::meta;
+use crate::meta::{self, Meta};
 
 const BOOTS: &str = "boots";
 const FINDINGS: &str = "findings";
 const INCIDENTS: &str = "incidents";
+
+/// What a `bundle.json` that cannot be read is called from then on.
+const DAMAGED: &str = "bundle.json.damaged";
 
 /// Where an agent keeps what it records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +101,25 @@ impl Ring {
         let next = boots.last().map_or(1, |last| last.sequence + 1);
         let known = boots.into_iter().find(|boot| boot.id == id);
         Ok(known.unwrap_or_else(|| self.place(next, id)))
+    }
+
+    /// Sets aside what says whose records a boot's are, where it was damaged: the name of the
+    /// folder says it too, so its writer begins with a new one. Gives what was set aside.
+    pub fn mend(&self, boot: &Boot) -> Result<Vec<PathBuf>, StoreError> {
+        let mut damaged = Vec::new();
+        for folder in [&boot.records, &boot.findings] {
+            let is_damaged = match Meta::read(folder) {
+                Ok(meta) => meta.is_some_and(|meta| meta.node.boot_id != boot.id),
+                Err(StoreError::NotABundle { .. }) => true,
+                Err(error) => return Err(error),
+            };
+            if is_damaged {
+                let (file, aside) = (folder.join(meta::FILE), folder.join(DAMAGED));
+                fs::rename(&file, &aside).map_err(StoreError::io("rename", &file))?;
+                damaged.push(aside);
+            }
+        }
+        Ok(damaged)
     }
 
     /// Bytes of all boots but one, and of all findings.

@@ -117,7 +117,7 @@ impl Row {
                 value,
             },
             Said::Fields(fields) => Body::read_event(known.fact?, &fields).ok()?,
-            Said::Gap(gap) => Body::Gap(*gap),
+            Said::Gap(gap) => Body::Gap(gap),
         };
         Some(Record {
             at: Moment::from_ns(self.at_ns),

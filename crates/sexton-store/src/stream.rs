@@ -354,6 +354,6 @@ fn gap(at_ns: u64, why: Why, text: String) -> Record {
         at: Moment::from_ns(at_ns),
         sensor: SENSOR.into(),
         subject: Subject::node(),
-        body: Body::Gap(Gap::new(SENSOR, why, text)),
+        body: Body::Gap(Box::new(Gap::new(SENSOR, why, text))),
     }
 }

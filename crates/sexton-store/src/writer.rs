@@ -27,8 +27,8 @@ use sealing::Sealing;
 use syncing::Syncing;
 
 /// Power may fail as well as processes; this much may then be lost, and what the disk takes
-/// to write it.
-const FSYNC_EVERY: Duration = Duration::from_secs(1);
+/// to write it. Each time the filesystem commits its journal, for which others wait too.
+const FSYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What has been kept so far, in records since this writer began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl BundleWriter {
     }
 
     /// Writes out what was appended. When it returns, all of that survives a kill at any
-    /// byte; what survives a loss of power is a second behind, and what a slow disk takes.
+    /// byte; what survives a loss of power is seconds behind, and what a slow disk takes.
     pub fn sync(&mut self, now: Moment) -> Result<Acknowledged, StoreError> {
         self.flush()?;
         self.stacks.flush(&self.ledger)?;
@@ -376,7 +376,7 @@ fn store_gap(at: Moment, gap: Gap) -> Record {
         at,
         sensor: SENSOR.into(),
         subject: Subject::node(),
-        body: Body::Gap(gap),
+        body: Body::Gap(Box::new(gap)),
     }
 }
 

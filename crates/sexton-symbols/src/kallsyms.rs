@@ -14,6 +14,10 @@ const STARTS: [&[u8]; 2] = [b"_text", b"_stext"];
 /// code of a BPF program that is gone, for example.
 const ENDS: [&[u8]; 2] = [b"_etext", b"_einittext"];
 
+/// What the names of the padding before functions begin with (`CONFIG_CALL_PADDING`). Nothing
+/// runs there, and such names are half of the table.
+const PADDING: &[u8] = b"__pfx_";
+
 /// The functions of the kernel, by address.
 #[derive(Debug, Default)]
 pub struct Kallsyms {
@@ -130,7 +134,7 @@ fn parse_line(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     let address = u64::from_str_radix(address, 16).ok()?;
     let (kind, rest) = line[space + 1..].split_first()?;
     let name = rest.strip_prefix(b" ")?;
-    let is_code = matches!(kind, b't' | b'T' | b'w' | b'W');
+    let is_code = matches!(kind, b't' | b'T' | b'w' | b'W') && !name.starts_with(PADDING);
     (address != 0 && is_code && !name.is_empty()).then_some((address, *kind, name))
 }
 
@@ -198,6 +202,16 @@ mod tests {
         assert_eq!(table.address_of("main"), None);
         let found = table.find(0xffff_ffff_8100_003f);
         assert_eq!(found.map(|found| found.name), Some("_stext"));
+    }
+
+    #[test]
+    fn the_padding_before_a_function_is_none() {
+        let table = Kallsyms::parse(b"100 t __pfx_one\n110 t one\n200 t __pfx_two\n210 t two\n");
+        let name = |address| table.find(address).map(|found| found.name);
+        assert_eq!(
+            [0x100, 0x110, 0x1ff, 0x210].map(name),
+            [None, Some("one"), Some("one"), Some("two")]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod seen;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sexton_host::Root;
 use sexton_signatures::units::Signatures;
@@ -31,7 +31,7 @@ pub struct Surveyed {
     pub unit: Unit,
     /// Whether a boot starts it, or something that a boot starts may.
     pub is_reached: bool,
-    /// The way to it, from `default.target`.
+    /// The way to it, from `default.target`; of a long one its end.
     pub reached_by: Vec<String>,
     /// The package that owns its file.
     pub package: Option<String>,
@@ -66,7 +66,7 @@ impl Surveyed {
     pub fn is_on(&self) -> bool {
         !self.unit.state.is_masked()
             && self.unit.state != State::Alias
-            && (self.unit.state.is_enabled() || self.is_reached)
+            && (self.unit.is_enabled() || self.is_reached)
     }
 }
 
@@ -92,6 +92,9 @@ pub struct Survey {
     /// What could not be read.
     pub gaps: Vec<String>,
 }
+
+/// Longer ways are cut: thousands of units, each started by the one before, would need gigabytes.
+const N_WAY_MAX: usize = 16;
 
 /// How closely to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,7 +149,7 @@ impl Survey {
         let units: Vec<Surveyed> = set.iter().map(|unit| site.survey(unit)).collect();
         let seen = Seen::of(&site, signatures, &units);
         let mut gaps = tree.into_gaps();
-        gaps.extend(unseen(&set, &units));
+        gaps.extend(set.unseen_mounts(units.iter().filter_map(Surveyed::unknown)));
         Self {
             units,
             seen,
@@ -195,26 +198,6 @@ impl Survey {
     }
 }
 
-/// Filesystems that a boot mounts and the image does not hold, where that matters: they hold
-/// units, packages, or what units need.
-fn unseen(set: &UnitSet, units: &[Surveyed]) -> Vec<String> {
-    let is_needed = |place: &Path| {
-        let said = format!("and {} is another filesystem", place.display());
-        let is_about = |unit: &Surveyed| match &unit.hindrance {
-            Some(Hindrance::Unknown(why)) => why.contains(&said),
-            _ => false,
-        };
-        ["/usr", "/var"].contains(&place.to_string_lossy().as_ref()) || units.iter().any(is_about)
-    };
-    set.unseen_mounts()
-        .filter(|(place, _)| is_needed(place))
-        .map(|(place, what)| {
-            let place = place.display();
-            format!("{place}: another filesystem ({what}) that is not part of this image")
-        })
-        .collect()
-}
-
 /// A root that is looked at.
 struct Site<'a> {
     root: &'a dyn Root,
@@ -229,12 +212,12 @@ impl Site<'_> {
         let graph = self.graph;
         let own = &unit.own_name;
         let is_reached = graph.is_reached(own);
-        let way = graph.way(own);
+        let way = graph.end_of_way(own, N_WAY_MAX);
         let package = self
             .packages
             .owner(&unit.file)
             .or_else(|| self.packages.owner(&unit.path));
-        let is_on = is_reached || unit.state.is_enabled();
+        let is_on = is_reached || unit.is_enabled();
         // Looking for programs costs, and of what is off nobody asks.
         let is_asked = is_on && self.depth != Depth::Use;
         let hindrance = is_asked

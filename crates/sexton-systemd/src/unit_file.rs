@@ -16,11 +16,13 @@ pub mod start;
 pub mod state;
 pub mod timer;
 
+mod accounts;
 mod alias;
 mod boot;
 pub(crate) mod condition;
 mod folder;
 mod graph;
+mod mounts;
 mod os;
 mod program;
 mod set;

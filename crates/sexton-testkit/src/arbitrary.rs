@@ -27,7 +27,11 @@ pub fn record() -> impl Strategy<Value = Record> {
 
 /// What a record may say.
 pub fn body() -> impl Strategy<Value = Body> {
-    prop_oneof![sample(), event(), gap().prop_map(Body::Gap)]
+    prop_oneof![
+        sample(),
+        event(),
+        gap().prop_map(|gap| Body::Gap(Box::new(gap)))
+    ]
 }
 
 /// A value of any fact that has values.

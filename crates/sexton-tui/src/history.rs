@@ -224,7 +224,7 @@ impl History {
         match &record.body {
             Body::Gap(gap) => {
                 let place = self.gaps.partition_point(|known| known.at <= record.at);
-                let (at, gap) = (record.at, gap.clone());
+                let (at, gap) = (record.at, Gap::clone(gap));
                 self.gaps.insert(place, Blind { at, gap });
             }
             Body::Sample { fact, value } => {

@@ -82,7 +82,7 @@ impl View {
             at,
             sensor: gap.sensor.clone(),
             subject: subject.clone(),
-            body: Body::Gap(gap.clone()),
+            body: Body::Gap(Box::new(gap.clone())),
         }));
         records.sort_by_key(|record| record.at);
         let mut view = Self::of_records(&records);

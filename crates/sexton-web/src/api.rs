@@ -33,6 +33,22 @@ pub(crate) use diagnosis::Kept;
 pub(crate) use sources::{source_view, sources};
 pub(crate) use upload::open;
 
+/// How the agent is that records what is looked at.
+pub(crate) async fn agent(app: &Arc<App>) -> Result<Response, Problem> {
+    let works_in = Arc::clone(app);
+    let app = Arc::clone(app);
+    let work = move || {
+        let Some(agent) = &app.options.agent else {
+            let detail =
+                "no agent records what is looked at; `sexton agent` with [listen] http does";
+            return Err(Problem::new(404, detail));
+        };
+        let view = (agent.report)().map_err(|why| Problem::new(500, why))?;
+        Ok(Response::json(&view))
+    };
+    works_in.workshop.work(work).await
+}
+
 /// What can be asked of a source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Question {

@@ -18,6 +18,10 @@ use crate::workshop::Workshop;
 /// The id of what the server was started with.
 const MAIN: &str = "main";
 
+/// What the ids of files begin with that were dropped on the page. Those of incidents begin
+/// with their year.
+const DROPPED: &str = "file";
+
 /// Files that were dropped on the page and are kept open.
 const MAX_DROPPED: usize = 7;
 
@@ -103,22 +107,37 @@ impl App {
         };
         if main.is_open && main.asked.elapsed() >= idle {
             main.is_open = false;
-            sources.open.retain(|source| source.id != MAIN);
-            self.cache.forget(&format!("{MAIN}/"));
+            // What was dropped on the page is nowhere else.
+            let (dropped, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut sources.open)
+                .into_iter()
+                .partition(|source| source.id.starts_with(DROPPED));
+            sources.open = dropped;
+            for source in closed {
+                self.cache.forget(&format!("{}/", source.id));
+            }
         }
     }
 
     /// The source of this id.
     pub(crate) fn source(&self, id: &str) -> Result<Arc<Source>, Problem> {
         let found = self.sources().into_iter().find(|source| source.id == id);
+        let found = found.or_else(|| self.incident(id));
         found.ok_or_else(|| Problem::new(404, "there is no such source: it may have been dropped"))
+    }
+
+    /// An incident of the agent, which is opened when it is asked for.
+    fn incident(&self, id: &str) -> Option<Arc<Source>> {
+        let (name, bundle) = self.options.agent.as_ref()?.incident(id)?;
+        let source = Source::open(id, &name, &bundle, None, Vec::new(), true).ok()?;
+        self.add(Arc::clone(&source));
+        Some(source)
     }
 
     /// An id for a source that is about to be opened.
     pub(crate) fn next_id(&self) -> String {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
         sources.n_dropped += 1;
-        format!("file{}", sources.n_dropped)
+        format!("{DROPPED}{}", sources.n_dropped)
     }
 
     /// Adds a source; the oldest of those that were dropped goes when there are too many.
@@ -169,6 +188,10 @@ impl App {
                 };
                 allow(request, "GET, HEAD")?;
                 question.answer(self, &self.source(id)?, request).await
+            }
+            ["api", "v1", "agent"] => {
+                allow(request, "GET, HEAD")?;
+                api::agent(self).await
             }
             ["openapi.json"] => {
                 allow(request, "GET, HEAD")?;

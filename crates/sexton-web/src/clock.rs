@@ -5,7 +5,8 @@ use sexton_model::moment::Moment;
 /// What the interface's times count from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Clock {
-    /// Of the epoch's clock, ahead of the recording's; `None` when it was never noted.
+    /// Of the epoch's clock, ahead of the recording's; `None` when it was never noted. Whole
+    /// microseconds, so that the edge of a column is the same moment there and back.
     offset_ns: Option<i128>,
 }
 
@@ -19,7 +20,7 @@ impl Clock {
         let Some((at, wall_ns)) = noted.last() else {
             return self;
         };
-        let offset_ns = i128::from(*wall_ns) - i128::from(at.as_ns());
+        let offset_ns = (i128::from(*wall_ns) - i128::from(at.as_ns())).div_euclid(1000) * 1000;
         match self.offset_ns {
             Some(known) if (known - offset_ns).abs() < SLEW_NS => self,
             _ => Self {
@@ -62,5 +63,7 @@ mod tests {
         assert_eq!(slewed, clock);
         assert_ne!(clock.noted(&[(at, 1_800_000_000_000_000_000)]), clock);
         assert_eq!(Clock::default().us(7_000), 7);
+        let odd = Clock::default().noted(&[(at, 1_700_000_000_123_456_789)]);
+        assert_eq!(odd.ns(odd.us(9_000_000_000)), 9_000_000_000);
     }
 }

@@ -6,6 +6,7 @@
 //! for, by `sexton-profile`; the judgement by whoever starts the server, who also reads
 //! profiles of others.
 
+mod agent;
 mod api;
 mod app;
 mod assets;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use sexton_report::diagnosis::Judged;
 
+pub use agent::{Agent, AgentView, IncidentView, LifeView, Report, RingView};
 use app::App;
 pub use confine::{ConfineError, confine};
 use http::{Listener, StopHandle};
@@ -80,6 +82,8 @@ pub struct Options {
     /// Whether the recording is opened only when it is first asked for. An agent serves its
     /// ring all the time and is looked at now and then.
     pub is_lazy: bool,
+    /// The agent that records what is looked at, if one does.
+    pub agent: Option<Agent>,
     /// Answers other addresses.
     pub more: Option<More>,
 }

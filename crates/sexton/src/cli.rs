@@ -110,14 +110,14 @@ pub enum Command {
     /// The work of one part of a drill
     #[command(hide = true)]
     DrillPart(DrillPartArgs),
-    /// End it now, without a reboot: stop the source, free what it left
+    /// Fix it now, without a reboot: stop the source, reclaim what it left
     ///
     /// Prints a plan and changes nothing. With --apply it asks once, writes down how to
     /// take each change back, carries the plan out step by step, and counts before and
     /// after each. Files are never deleted or cut. Exits with 0 when nothing is left, with
     /// 1 when something is, with 3 when it cannot see.
     Fix(FixArgs),
-    /// Make one file of a recording, or a folder of such a file
+    /// Pack a recording into one file, or unpack it
     ///
     /// Whatever reads a recording reads the file as well. Segments are compressed already,
     /// so it is not much smaller than the folder; it is easier to send.
@@ -134,7 +134,7 @@ pub enum Command {
     /// finding. Serves a page and metrics on loopback. Runs in the foreground until a signal
     /// comes; SIGHUP reloads the configuration. See docs/agent.md.
     Agent(agent::AgentArgs),
-    /// How the agent is: verdict, open findings, sensors, budget, ring
+    /// Status of the agent: verdict, open findings, sensors, budget, ring
     ///
     /// Exits with 0 when the node is healthy, with 1 when findings are open, with 2 when no
     /// agent answers, and with 3 when it cannot tell.
@@ -156,10 +156,10 @@ pub enum Command {
     /// proved, with 1 when it is not (yet), with 2 when no agent answers, and with 3 when it
     /// has not judged yet.
     VerifyBoot(kubernetes::VerifyBootArgs),
-    /// What a cluster needs beside the agent; the agent itself tells conditions and events
+    /// Kubernetes: remove what the agent reported; the agent itself reports conditions and events
     #[command(subcommand)]
     Kubernetes(kubernetes::KubernetesCommand),
-    /// The fleet: what the bad nodes of many have in common
+    /// Compare nodes: what the bad ones of a fleet have in common
     ///
     /// Starts the program sexton-fleet, which is installed beside sexton or in PATH. `sexton
     /// fleet --help` lists its commands. See docs/fleet.md.
@@ -215,7 +215,7 @@ pub enum DiagnoseFormat {
 /// The choice of a format for a judgement.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct DiagnoseFormatArgs {
-    /// How to write the judgement
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: DiagnoseFormat,
     /// The same as --format json
@@ -287,7 +287,7 @@ pub struct DiagnoseArgs {
     /// Where to find types of the kernel.
     #[command(flatten)]
     pub btf: BtfArgs,
-    /// How to write the judgement.
+    /// Output format.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
 }

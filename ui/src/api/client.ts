@@ -1,6 +1,7 @@
 // What views ask for, whoever answers: a server, or the data inside an exported page.
 
 import type {
+  Agent,
   Diagnosis,
   Flame,
   HeatBy,
@@ -39,6 +40,9 @@ export interface Client {
   /** Whether files can be opened and pages exported: someone is there to answer. */
   readonly served: boolean;
   sources(signal?: AbortSignal): Promise<Sources>;
+  /** One source; an incident of the agent is opened by this. */
+  source(id: string, signal?: AbortSignal): Promise<Source>;
+  agent(signal?: AbortSignal): Promise<Agent>;
   diagnosis(id: string, signal?: AbortSignal): Promise<Diagnosis>;
   lanes(id: string, signal?: AbortSignal): Promise<Lanes>;
   tiles(id: string, lanes: string[], range: Range, width: number, signal?: AbortSignal): Promise<Tiles>;

@@ -2,7 +2,7 @@
 
 import type { Client, Facet, FlameQuery, HeatQuery } from "./client";
 import { Trouble } from "./client";
-import type { Diagnosis, Flame, HeatMap, Lanes, Range, Source, Sources, Tiles, Zombies } from "./types";
+import type { Agent, Diagnosis, Flame, HeatBy, HeatMap, Lanes, Range, Source, Sources, Tiles, Zombies } from "./types";
 
 const BASE = "api/v1";
 
@@ -18,6 +18,14 @@ export class HttpClient implements Client {
 
   sources(signal?: AbortSignal): Promise<Sources> {
     return ask("sources", new URLSearchParams(), signal);
+  }
+
+  source(id: string, signal?: AbortSignal): Promise<Source> {
+    return ask(`sources/${encodeURIComponent(id)}`, new URLSearchParams(), signal);
+  }
+
+  agent(signal?: AbortSignal): Promise<Agent> {
+    return ask("agent", new URLSearchParams(), signal);
   }
 
   diagnosis(id: string, signal?: AbortSignal): Promise<Diagnosis> {
@@ -92,8 +100,8 @@ function window_(range: Range): URLSearchParams {
 /** A part of a heat map is named otherwise when asking for its flame graph. */
 function narrow(query: URLSearchParams, facet: Facet): void {
   if (facet.by === "all" || !facet.value) return;
-  const name = { core: "cpu", process: "pid", unit: "unit", function: "function" }[facet.by];
-  query.set(name, facet.value);
+  const others: Partial<Record<HeatBy, string>> = { core: "cpu", process: "pid", thread: "tid" };
+  query.set(others[facet.by] ?? facet.by, facet.value);
 }
 
 async function ask<T>(path: string, query: URLSearchParams, signal?: AbortSignal): Promise<T> {
@@ -122,7 +130,7 @@ async function read<T>(answer: Response): Promise<T> {
 
 async function wordsOf(answer: Response): Promise<string> {
   if (answer.status === 401) {
-    return "This server wants its token: open the address that `sexton serve` printed.";
+    return "This server needs its access token: open the address that `sexton serve` printed.";
   }
   try {
     const problem = (await answer.json()) as { title?: string; detail?: string };

@@ -19,7 +19,7 @@ export function notice(
 }
 
 export function errorNotice(error: unknown, again: () => void): HTMLElement {
-  const text = error instanceof Trouble ? error.message : `This page has a fault: ${String(error)}`;
+  const text = error instanceof Trouble ? error.message : `Error in this page: ${String(error)}`;
   const button = h("button", { attrs: { type: "button" }, on: { click: again } }, "Try again");
-  return notice("error", "That did not work", text, button);
+  return notice("error", "Request failed", text, button);
 }

@@ -4,8 +4,10 @@ import type { Client } from "../api/client";
 import type { Source } from "../api/types";
 import { h, replace } from "../dom/element";
 import { errorNotice, notice } from "../dom/notice";
+import { fromAddress } from "../state/address";
 import { Store } from "../state/store";
 import { Theme } from "../theme/theme";
+import { AgentView } from "../views/agent/agent";
 import { FlameView } from "../views/flame/flame";
 import { HeatMapView } from "../views/heatmap/heatmap";
 import { Timeline } from "../views/timeline/timeline";
@@ -46,6 +48,7 @@ export class App {
     this.#timeline = new Timeline(this.#context);
     this.#flame = new FlameView(this.#context);
     this.#views = [
+      new AgentView(this.#context, (id) => void this.#openIncident(id)),
       this.#verdict,
       this.#timeline,
       new HeatMapView(this.#context),
@@ -75,7 +78,9 @@ export class App {
       this.client.served ? drops((file) => void this.#openFile(file)) : null,
     );
     try {
-      this.#sources = (await this.client.sources()).sources;
+      const { sources, agent } = await this.client.sources();
+      this.#sources = sources;
+      this.#context.hasAgent = agent;
     } catch (error) {
       replace(
         this.#main,
@@ -88,21 +93,43 @@ export class App {
         this.#main,
         notice(
           "empty",
-          "Nothing to look at yet",
+          "No recording is open",
           "Start `sexton serve BUNDLE`, or drop a perf.data, perf script text, folded stacks or a packed bundle here.",
         ),
       );
       return;
     }
+    await this.#find(fromAddress(location.hash).source);
     this.#context.store.followAddress();
     const asked = this.#context.state.source;
     if (!this.#sources.some((source) => source.id === asked)) {
       const gone = asked !== null;
       this.#context.store.set(gone ? fresh(this.#sources[0].id) : { source: this.#sources[0].id });
-      if (gone) this.#say("What this link was about is not open here any more; this is what is.");
+      if (gone) this.#say("That recording is no longer open; this one is shown instead.");
     }
     this.#goToSection();
     void this.#watch();
+  }
+
+  /** A link may lead to an incident, which is opened when it is asked for. */
+  async #find(id: string | null): Promise<void> {
+    const isKnown = this.#sources.some((source) => source.id === id);
+    if (id === null || isKnown || !this.#context.hasAgent) return;
+    try {
+      this.#sources = [...this.#sources, await this.client.source(id)];
+    } catch {
+      // It is not there any more: the page says so.
+    }
+  }
+
+  async #openIncident(id: string): Promise<void> {
+    await this.#find(id);
+    if (!this.#sources.some((source) => source.id === id)) {
+      this.#say("The agent does not keep that incident any more.");
+      return;
+    }
+    this.#context.store.set(fresh(id), "step");
+    scrollTo(0, 0);
   }
 
   /** Where the address was copied from. What is above it grows while it is read. */
@@ -127,7 +154,7 @@ export class App {
     if (!source) return;
     this.#context.source = source;
     this.#header.update(this.#sources);
-    const notes = source.notes.length > 0 && notice("blind", "Not all of it could be read", source.notes.join(" "));
+    const notes = source.notes.length > 0 && notice("blind", "Parts of it could not be read", source.notes.join(" "));
     this.#main.className = source.kind;
     replace(this.#main, notes, ...this.#views.map((view) => view.element));
     for (const view of this.#views) view.open();
@@ -167,7 +194,7 @@ export class App {
     try {
       this.#sources = (await this.client.sources()).sources;
     } catch {
-      this.#say("The server does not answer. What is shown is what was seen last.");
+      this.#say("The server does not answer; showing what it sent last.");
       return;
     }
     const before = this.#context.source;
@@ -196,7 +223,7 @@ export class App {
     document.body.append(link);
     link.click();
     link.remove();
-    this.#say("The page and its data are saved as one file; it needs no server and no network.");
+    this.#say("Saved as a self-contained file: no server, no network.");
   }
 
   #say(words: string, stays = false): void {
@@ -219,7 +246,8 @@ export class App {
 
   #keys(): Record<string, () => void> {
     const { store, theme } = this.#context;
-    const sections = Object.fromEntries(SECTIONS.map(([id], i) => [String(i + 1), () => goTo(id)]));
+    const numbered = SECTIONS.filter(([id]) => id !== "agent");
+    const sections = Object.fromEntries(numbered.map(([id], i) => [String(i + 1), () => goTo(id)]));
     const open = (act: () => void) => () => this.#context.source && act();
     return {
       ...sections,

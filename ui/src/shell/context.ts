@@ -12,12 +12,19 @@ const SECOND = 1_000_000;
 export class Context {
   /** Set before any view is opened. */
   source!: Source;
+  /** Whether an agent records what this server shows. */
+  hasAgent = false;
 
   constructor(
     readonly client: Client,
     readonly store: Store,
     readonly theme: Theme,
   ) {}
+
+  /** Whether the ring of the agent is looked at, and not an incident or a file. */
+  get isOfAgent(): boolean {
+    return this.hasAgent && this.source.id === "main";
+  }
 
   get state(): State {
     return this.store.state;

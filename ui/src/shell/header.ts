@@ -6,12 +6,16 @@ import { dated, length, percent } from "../time/format";
 import type { Context } from "./context";
 
 export const SECTIONS: [id: string, words: string][] = [
+  ["agent", "Agent"],
   ["verdict", "Verdict"],
   ["timeline", "Time line"],
   ["heatmap", "Heat map"],
   ["flame", "Flame graph"],
   ["zombies", "Zombies"],
 ];
+
+/** What the page opens at: without an agent, the verdict. */
+const FIRST = ["agent", "verdict"];
 
 /** A profile holds stacks alone. */
 const OF_PROFILES = ["heatmap", "flame"];
@@ -80,12 +84,13 @@ export class Header {
     const { source } = this.context;
     const select = h(
       "select",
-      { attrs: { "aria-label": "What to look at" }, on: { change: () => this.actions.choose(select.value) } },
+      { attrs: { "aria-label": "Source" }, on: { change: () => this.actions.choose(select.value) } },
       ...sources.map((one) => h("option", { attrs: { value: one.id } }, one.name)),
     );
     select.value = source.id;
     for (const link of this.#nav.querySelectorAll<HTMLElement>("a")) {
-      link.hidden = source.kind === "profile" && !OF_PROFILES.includes(link.dataset.section ?? "");
+      const id = link.dataset.section ?? "";
+      link.hidden = id === "agent" ? !this.context.isOfAgent : source.kind === "profile" && !OF_PROFILES.includes(id);
     }
     replace(this.#sources, sources.length > 1 ? select : h("strong", {}, source.name));
     const kernel = source.node ? `${source.node.name}, Linux ${source.node.kernel}` : source.kind;
@@ -165,8 +170,8 @@ function watchSections(nav: HTMLElement, tell: (section: string | null) => void)
     const inSight = SECTIONS.filter(
       ([id]) => (document.getElementById(id)?.getBoundingClientRect().top ?? Infinity) <= middle,
     );
-    const now = inSight[inSight.length - 1]?.[0] ?? SECTIONS[0][0];
-    tell(now === SECTIONS[0][0] ? null : now);
+    const now = inSight[inSight.length - 1]?.[0] ?? FIRST[0];
+    tell(FIRST.includes(now) ? null : now);
     for (const link of nav.querySelectorAll<HTMLElement>("a")) {
       if (link.dataset.section === now) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");

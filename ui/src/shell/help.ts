@@ -23,7 +23,7 @@ const POINTER: [string, string][] = [
   ],
   [
     "Heat map",
-    "drag to select what the flame graph shows; Shift+drag another range, or press Compare and drag, to see the difference. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with",
+    "drag to select what the flame graph shows; Shift+drag another range, or press Compare and drag, to see the difference. Threads: a click on a name keeps to that thread. With keys: arrows move, Shift+arrows select, Enter selects the column, b takes the selection as what to compare with",
   ],
   [
     "Flame graph",
@@ -48,12 +48,12 @@ export class Help {
       { class: "help", attrs: { "aria-label": "Keys and help" } },
       h("h2", {}, "Keys"),
       h("dl", {}, ...rows(KEYS, "kbd")),
-      h("h2", {}, "Mouse and fingers"),
+      h("h2", {}, "Mouse and touch"),
       h("dl", {}, ...rows(POINTER, "strong")),
       h(
         "p",
         "quiet",
-        "The address holds what you look at: copy it to show others the same. Hatched is what could not be seen; it is never zero.",
+        "The address holds the current view: copy it to share the view. Hatched areas are blind spots, never zero.",
       ),
       close,
     );

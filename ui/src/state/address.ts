@@ -52,8 +52,8 @@ export const START: State = {
   section: null,
 };
 
-const VIEWS: HeatView[] = ["offset", "long"];
-const BYS: HeatBy[] = ["all", "core", "process", "unit", "function"];
+const VIEWS: HeatView[] = ["offset", "long", "threads"];
+const BYS: HeatBy[] = ["all", "core", "process", "thread", "unit", "container", "pod", "function"];
 const TABS: FlameTab[] = ["flame", "top"];
 /** Between names in the address: no name has it. */
 const BETWEEN = "\u001f";

@@ -67,6 +67,12 @@ export function count(value: number): string {
   return Math.round(value).toLocaleString("en-US");
 }
 
+/** `1 restart`, `1,457 restarts`. */
+export const plural = (n: number, thing: string): string => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+
+/** The id of a container as the programs of containers show it. */
+export const shortId = (id: string): string => id.slice(0, 12);
+
 export function percent(ratio: number): string {
   const value = ratio * 100;
   if (value !== 0 && Math.abs(value) < 0.1) return "< 0.1 %";

@@ -30,7 +30,7 @@ const MODULES: &str = "ansible, duckdb, jsonschema, pandas, google.protobuf, pya
 /// not an error: the test that needs it then does not run, and says so.
 pub(crate) fn prepare() {
     let folder = workspace::target_dir().join("python");
-    if is_ready(&folder) {
+    if has(&folder, MODULES) {
         return;
     }
     eprintln!(
@@ -38,21 +38,23 @@ pub(crate) fn prepare() {
         PACKAGES.join(", "),
         folder.display()
     );
-    if let Err(error) = install(&folder) {
+    if let Err(error) = install(&folder, PACKAGES) {
         eprintln!("set-up: no Python for tests: {error:#}");
     }
 }
 
-fn is_ready(folder: &Path) -> bool {
+/// Whether a Python has these modules.
+pub(super) fn has(folder: &Path, modules: &str) -> bool {
     Command::new(folder.join("bin/python"))
-        .args(["-c", &format!("import {MODULES}")])
+        .args(["-c", &format!("import {modules}")])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
 }
 
-fn install(folder: &Path) -> Result<()> {
+/// Makes a Python with these packages.
+pub(super) fn install(folder: &Path, packages: &[&str]) -> Result<()> {
     ensure!(
         command::find("python3").is_some(),
         "there is no python3 here"
@@ -66,6 +68,6 @@ fn install(folder: &Path) -> Result<()> {
     command::run(
         Command::new(folder.join("bin/python"))
             .args(pip)
-            .args(PACKAGES),
+            .args(packages),
     )
 }

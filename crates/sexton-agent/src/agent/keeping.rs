@@ -18,6 +18,11 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// How often the bounds of all boots together, and of incidents, are looked at.
 const BOUND_EVERY: Duration = Duration::from_secs(60);
 
+/// How often the limit of the agent's own cgroup is looked at.
+///
+/// Chosen: what a sensor holds is given back within a poll or two of its end.
+const LOOK_AT_LIMIT_EVERY: Duration = Duration::from_secs(2);
+
 /// What this boot may grow by until that.
 const ROOM: u64 = 16 << 20;
 
@@ -83,6 +88,7 @@ impl Agent {
             self.say(Level::Warning, &text);
         }
         own::give_back_memory();
+        own::unmap_unused_code();
     }
 
     fn bound(&mut self) -> Result<(), StoreError> {
@@ -103,6 +109,36 @@ impl Agent {
             status.incident_bytes = incidents.iter().map(|incident| incident.bytes).sum();
         });
         Ok(())
+    }
+
+    /// Every few seconds: sheds a sensor at once where the limit of the agent's own cgroup is near.
+    pub(super) fn stay_alive(&mut self) -> Vec<Record> {
+        if self.limit_looked.elapsed() < LOOK_AT_LIMIT_EVERY {
+            return Vec::new();
+        }
+        self.limit_looked = Instant::now();
+        let used = self.limit.as_ref().and_then(|limit| limit.used(&self.host));
+        let Some(used) = used.filter(|used| used.is_near()) else {
+            return Vec::new();
+        };
+        own::give_back_memory();
+        let at_work = self.pool.at_work();
+        let Some(name) = self.meter.shed_next(&at_work) else {
+            return Vec::new();
+        };
+        let why = format!(
+            "its cgroup uses {} of {} MiB, beyond which the kernel kills it",
+            used.bytes >> 20,
+            used.limit_bytes >> 20
+        );
+        self.shed(name, &why)
+    }
+
+    /// Stops a sensor, and says so.
+    fn shed(&mut self, name: &'static str, why: &str) -> Vec<Record> {
+        let text = format!("sensor {name} was stopped to stay within the budget: {why}");
+        self.say(Level::Warning, &text);
+        self.pool.shed(name, why)
     }
 
     /// Once a minute: what the agent itself used, and which sensor it stops if that is too much.
@@ -130,9 +166,7 @@ impl Agent {
         records.extend(out.into_records());
         let at_work = self.pool.at_work();
         if let Some((name, why)) = self.meter.shed(measured, budget, &at_work) {
-            let text = format!("sensor {name} was stopped to stay within the budget: {why}");
-            self.say(Level::Warning, &text);
-            records.extend(self.pool.shed(name, &why));
+            records.extend(self.shed(name, &why));
         }
         records
     }

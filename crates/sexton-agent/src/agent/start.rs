@@ -1,6 +1,7 @@
 //! Starts an agent: takes the ring, goes on with what is in it, puts the sensors to work.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::boot_proof;
 use crate::budget::Meter;
 use crate::findings::{FindingsLog, lives_of};
 use crate::incidents::Incidents;
+use crate::limit::OwnLimit;
 use crate::pool::SensorPool;
 use crate::recorder::{self, Progress};
 use crate::settings::Settings;
@@ -36,6 +38,10 @@ impl Agent {
         let node = recorder::node(host).map_err(AgentError::Record)?;
         let boot = ring.boot_of(&node.boot_id).map_err(AgentError::Ring)?;
         let now = clock::now();
+        for damaged in ring.mend(&boot).map_err(AgentError::Ring)? {
+            let text = format!("the ring was damaged: see {}", damaged.display());
+            log(Level::Warning, &text);
+        }
         seal_earlier(&ring, &boot, &mut log);
         let open_before = boot_proof::open_before(&ring, &boot);
         let began = Bundle::open(&boot.records).map_or(now, |bundle| bundle.created());
@@ -50,25 +56,20 @@ impl Agent {
         let mut pool = SensorPool::start(host, &settings.members);
         pool.keep_stacks();
         let off = off(&settings);
-        shared.change(|status| {
-            status.schema = SCHEMA.into();
-            status.version = settings.version.into();
-            status.pid = std::process::id();
-            status.started_wall_ns = clock::wall_ns();
-            status.ring.clone_from(&settings.ring);
-            status.bundle.clone_from(&boot.records);
-        });
+        introduce(&shared, &settings, &boot.records);
         let mut agent = Self {
             settings,
             ring,
             boot,
-            _host: Arc::clone(host),
+            host: Arc::clone(host),
             pool,
             writer,
             findings,
             stepper,
             incidents,
             meter: Meter::new(),
+            limit: OwnLimit::find(host),
+            limit_looked: Instant::now(),
             progress: Progress::default(),
             shared,
             log,
@@ -89,6 +90,18 @@ impl Agent {
         agent.tell_findings(now);
         Ok(agent)
     }
+}
+
+/// What does not change of the status while it runs.
+fn introduce(shared: &Shared, settings: &Settings, records: &Path) {
+    shared.change(|status| {
+        status.schema = SCHEMA.into();
+        status.version = settings.version.into();
+        status.pid = std::process::id();
+        status.started_wall_ns = clock::wall_ns();
+        status.ring.clone_from(&settings.ring);
+        status.bundle = records.to_owned();
+    });
 }
 
 fn limits(settings: &Settings) -> Limits {

@@ -328,13 +328,19 @@ impl Waiter {
     /// Whether that it waits tells that it suffers: not of batch work, of sexton itself, of what
     /// a quota holds back, nor of threads of the kernel that work for others.
     fn counts(&self, held_back: &[&str]) -> bool {
-        let is_helper = HELPERS.iter().any(|name| self.comm.starts_with(name));
-        let is_held = self
-            .cgroup
-            .as_deref()
-            .is_some_and(|path| is_below(path, held_back));
-        !self.is_niced && !self.is_own && !is_helper && !is_held
+        let is_held = is_held_back(self.cgroup.as_deref(), held_back);
+        !self.is_niced && !self.is_own && !is_of_kernel(&self.comm) && !is_held
     }
+}
+
+/// Whether a task of this name is a thread of the kernel that works for others.
+pub(crate) fn is_of_kernel(comm: &str) -> bool {
+    HELPERS.iter().any(|name| comm.starts_with(name))
+}
+
+/// Whether a task in this cgroup waits for its quota.
+pub(crate) fn is_held_back(cgroup: Option<&str>, held_back: &[&str]) -> bool {
+    cgroup.is_some_and(|path| is_below(path, held_back))
 }
 
 fn is_below(path: &str, above: &[&str]) -> bool {
@@ -398,12 +404,13 @@ impl Waiters {
             .iter()
             .filter(|one| is_counted(one))
             .map(|one| one.waited);
-        waited.sum::<f64>() / self.seconds.max(f64::MIN_POSITIVE)
+        // The sum of nothing is -0.
+        (waited.sum::<f64>() + 0.0) / self.seconds.max(f64::MIN_POSITIVE)
     }
 }
 
 /// Cgroups whose tasks wait for their quota.
-fn held_back<'a>(case: &Case<'a>) -> Vec<&'a str> {
+pub(crate) fn held_back<'a>(case: &Case<'a>) -> Vec<&'a str> {
     let cgroups = case.by_subject(&CPU_THROTTLED_RATIO).into_iter();
     let held = cgroups.filter(|(_, records)| {
         let sum: f64 = records.iter().filter_map(|record| record.value()).sum();
@@ -433,12 +440,8 @@ pub(crate) fn long_waits(case: &Case<'_>, within: &[(Moment, Moment)]) -> Vec<Lo
     };
     let counts = |says: &CoreWait| {
         let comm = says.comm.as_deref().unwrap_or_default();
-        let is_held = says
-            .cgroup
-            .as_deref()
-            .is_some_and(|path| is_below(path, &held_back));
-        let is_helper = HELPERS.iter().any(|name| comm.starts_with(name));
-        !is_held && !is_helper && says.nice.is_none_or(|nice| nice <= 0)
+        let is_held = is_held_back(says.cgroup.as_deref(), &held_back);
+        !is_held && !is_of_kernel(comm) && says.nice.is_none_or(|nice| nice <= 0)
     };
     let mut waits: Vec<LongWait> = events
         .filter(is_inside)

@@ -1,5 +1,5 @@
-//! Something holds the core that network polling waits for: a reader (CPU002), the kernel
-//! (CPU001), or what the kernel complained of (KRN001).
+//! Something holds the core that network polling waits for: a reader (CPU002), a real-time task
+//! (CPU006), the kernel (CPU001), or what the kernel complained of (KRN001).
 
 use std::time::Duration;
 
@@ -14,7 +14,13 @@ use crate::words::figures::{time, times};
 pub(super) static OF_READER: LinkRule = LinkRule {
     cause: "CPU002",
     effect: "NET001",
-    meet: of_reader,
+    meet: of_process,
+};
+
+pub(super) static OF_REALTIME: LinkRule = LinkRule {
+    cause: "CPU006",
+    effect: "NET001",
+    meet: of_process,
 };
 
 pub(super) static OF_CORE: LinkRule = LinkRule {
@@ -31,8 +37,8 @@ pub(super) static OF_COMPLAINT: LinkRule = LinkRule {
 
 const SLACK: Duration = Duration::from_millis(500);
 
-/// The process that held the core is the reader.
-fn of_reader(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+/// The process that held the core is the cause's.
+fn of_process(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     let core = &effect.subject;
     let holder = holders(effect).find(|process| cause.touches(process));
     match (holder, meetings(cause, effect, core, SLACK).count()) {

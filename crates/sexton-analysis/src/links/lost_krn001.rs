@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sexton_model::finding::{Confidence, Evidence, Finding};
-use sexton_model::subject::SubjectKind;
+use sexton_model::subject::{Subject, SubjectKind};
 
 use super::{LinkRule, Meeting};
 use crate::case::Case;
@@ -19,6 +19,12 @@ pub(super) static OF_CORE: LinkRule = LinkRule {
     cause: "CPU001",
     effect: "KRN001",
     meet: of_core,
+};
+
+pub(super) static OF_REALTIME: LinkRule = LinkRule {
+    cause: "CPU006",
+    effect: "KRN001",
+    meet: of_held_core,
 };
 
 /// A watchdog looks every few seconds.
@@ -41,7 +47,20 @@ fn of_reader(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
 }
 
 fn of_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
-    let core = &cause.subject;
+    on_core(&cause.subject, cause, effect)
+}
+
+/// Any of the cores that the task holds.
+fn of_held_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+    let mut cores = cause.touched_of(SubjectKind::Cpu);
+    let joined = cores.find_map(|core| match on_core(core, cause, effect) {
+        Meeting::Strangers => None,
+        joined => Some(joined),
+    });
+    joined.unwrap_or(Meeting::Strangers)
+}
+
+fn on_core(core: &Subject, cause: &Finding, effect: &Finding) -> Meeting {
     match meetings(cause, effect, core, SLACK).count() {
         0 => Meeting::Strangers,
         _ => {

@@ -28,6 +28,12 @@ pub(super) static CHURN_HAS_CORE: LinkRule = LinkRule {
     meet: has_core,
 };
 
+pub(super) static REALTIME_SATURATES: LinkRule = LinkRule {
+    cause: "CPU006",
+    effect: "CPU003",
+    meet: holds,
+};
+
 pub(super) static HOG_HAS_CORE: LinkRule = LinkRule {
     cause: "CPU003",
     effect: "CPU001",
@@ -53,6 +59,19 @@ fn saturates(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
         cause.subject.name
     );
     let evidence = Evidence::speaks_for("exits, stacks", text);
+    Meeting::Joined(Confidence::CERTAIN, vec![evidence])
+}
+
+/// The real-time task is of the one that has most of all cores.
+fn holds(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
+    if cause.subject != effect.subject || !at_one_time(cause, effect) {
+        return Meeting::Strangers;
+    }
+    let text = format!(
+        "{} has the cores with real-time priority",
+        cause.subject.name
+    );
+    let evidence = Evidence::speaks_for("runq, stacks", text);
     Meeting::Joined(Confidence::CERTAIN, vec![evidence])
 }
 

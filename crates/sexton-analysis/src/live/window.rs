@@ -206,7 +206,7 @@ impl Timeline for Window {
     fn gaps<'a>(&'a self) -> Box<dyn Iterator<Item = (Moment, &'a Subject, &'a Gap)> + 'a> {
         let gaps = self.gaps.iter().chain(&self.cuts);
         Box::new(gaps.filter_map(|record| match &record.body {
-            Body::Gap(gap) => Some((record.at, &record.subject, gap)),
+            Body::Gap(gap) => Some((record.at, &record.subject, &**gap)),
             _ => None,
         }))
     }

@@ -23,9 +23,10 @@ use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
+use crate::evidence::restart_loops::watched;
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{percent, time};
+use crate::words::figures::{percent, seen_for, time};
 use users::{User, users};
 
 mod own;
@@ -239,7 +240,7 @@ fn finding(
         } else {
             Confidence::LIKELY
         },
-        title: title(core, longest, &users),
+        title: title(core, &seen_for(longest, watched(case)), &users),
         figure: format!("{} in the kernel without a break", time(longest)),
         since: long.first().map(|stretch| stretch.from),
         evidence: [
@@ -254,11 +255,10 @@ fn finding(
 }
 
 /// What was lost, and who had it. One that only had its turn is not named.
-fn title(core: &Subject, longest: Duration, users: &[User]) -> String {
+fn title(core: &Subject, longest: &str, users: &[User]) -> String {
     let lost = format!(
-        "core {} was lost to system time for {} without a break",
-        core.name,
-        time(longest)
+        "core {} was lost to system time for {longest} without a break",
+        core.name
     );
     match users.first().filter(|user| user.had_it()) {
         Some(user) => format!("{lost}, by {}", user.words()),

@@ -1,15 +1,15 @@
 //! LIM001: a limit of the kernel is near or reached
 //!
 //! Means: the kernel limits the number of open files, threads, PIDs, tracked connections,
-//! neighbours, memory cgroups, tasks of a cgroup, inotify instances and watches of a user, and
-//! local ports to one destination. Where the limit is reached, the next one is refused: fork
+//! neighbours, memory cgroups, tasks of a cgroup, open files of a process, inotify instances and
+//! watches of a user, and local ports to one destination. Where the limit is reached, the next one is refused: fork
 //! fails with EAGAIN, open with ENFILE, inotify_init with EMFILE, connect with EADDRNOTAVAIL,
 //! packets of new connections are dropped. Programs report that badly or not at all.
 //! Not this: a limit that the owner set tight and that is used as intended; raise the
-//! threshold for such a node. Open files of a process or a user are not looked at.
+//! threshold for such a node. Of all processes, the one nearest to its limit of open files is named.
 //! By hand: `cat /proc/sys/fs/file-nr /proc/loadavg`; `sysctl net.netfilter.nf_conntrack_count
 //! net.netfilter.nf_conntrack_max`; `pids.current`, `pids.max` and `pids.events` of a cgroup.
-//! Next: find what uses it up, and only then raise the limit.
+//! Next: find what uses it up, and only then raise the limit (`LimitNOFILE=` of a unit's processes).
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED, LIMIT_USED_RATIO};
@@ -66,6 +66,7 @@ enum Scope {
     Node,
     Cgroup,
     User,
+    Process,
     Destination,
 }
 
@@ -158,6 +159,13 @@ static KNOWN: &[Known] = &[
         look: INOTIFY,
     },
     Known {
+        setting: "RLIMIT_NOFILE",
+        scope: Scope::Process,
+        counts: "open files",
+        refused: "it cannot open one more file or socket (EMFILE, \"too many open files\")",
+        look: "",
+    },
+    Known {
         setting: LOCAL_PORTS,
         scope: Scope::Destination,
         counts: "local ports",
@@ -191,7 +199,10 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         let Some(limit) = Limit::of(case, subject) else {
             continue;
         };
+        let is_one_process = limit.known.scope == Scope::Process;
         let severity = match (limit.hits, limit.worst.1) {
+            // It is in trouble, the node is not.
+            (_, ratio) if is_one_process && ratio >= case.limit(&NEAR) => Severity::Warning,
             (Some(_), _) => Severity::Serious,
             (None, ratio) if ratio >= case.limit(&FULL) => Severity::Serious,
             (None, ratio) if ratio >= case.limit(&NEAR) => Severity::Warning,
@@ -247,6 +258,7 @@ impl<'a> Limit<'a> {
                 Scope::Node => rest.is_empty().then_some((known, rest)),
                 Scope::Cgroup => Some((known, rest.strip_prefix(' ')?)),
                 Scope::User => Some((known, rest.strip_prefix(" user ")?)),
+                Scope::Process => Some((known, rest.strip_prefix(" pid ")?)),
                 Scope::Destination => Some((known, rest.strip_prefix(" to ")?)),
             }
         })?;
@@ -277,12 +289,23 @@ impl<'a> Limit<'a> {
         (self.known.scope == Scope::Cgroup).then_some(self.whose)
     }
 
-    /// Whose it is: a unit, or a cgroup by its path; a user; the node.
+    /// The number and the name of a process.
+    fn process(&self) -> Option<(u32, &'a str)> {
+        let (pid, comm) = self.whose.split_once(' ')?;
+        let pid = pid.parse().ok()?;
+        (self.known.scope == Scope::Process).then_some((pid, comm))
+    }
+
+    /// Whose it is: a unit, or a cgroup by its path; a user; a process; the node.
     fn owner(&self) -> String {
         match self.known.scope {
             Scope::Node | Scope::Destination => "the node".to_owned(),
             Scope::User if self.whose == "0" => "root".to_owned(),
             Scope::User => format!("user {}", self.whose),
+            Scope::Process => match self.process() {
+                Some((pid, comm)) => format!("{comm} (pid {pid})"),
+                None => format!("process {}", self.whose),
+            },
             Scope::Cgroup => {
                 unit_name::of_path(self.whose).unwrap_or_else(|| format!("cgroup {}", self.whose))
             }
@@ -366,13 +389,26 @@ impl<'a> Limit<'a> {
     }
 
     fn remedies(&self) -> Vec<Remedy> {
+        let look = match self.process() {
+            Some((pid, _)) => format!(
+                "sudo ls -l /proc/{pid}/fd | sed 's/.*-> //' | sort | uniq -c | sort -rn | head"
+            ),
+            None => self.known.look.to_owned(),
+        };
         let mut remedies = vec![Remedy::command(
             RemedyKind::Look,
             format!("Find what uses up the {}", self.known.counts),
-            self.known.look,
+            look,
         )];
         let twice = (self.most as u64).saturating_mul(2);
         remedies.extend(match (self.cgroup(), self.known.setting) {
+            (None, _) if self.known.scope == Scope::Process => self.process().map(|(pid, comm)| {
+                Remedy::command(
+                    RemedyKind::Stop,
+                    format!("Raise the limit of {comm} until it restarts, if the use is meant"),
+                    format!("sudo prlimit --pid {pid} --nofile={twice}"),
+                )
+            }),
             (Some(cgroup), _) => unit_name::of_path(cgroup).map(|unit| {
                 let set = systemctl("set-property --runtime", &unit);
                 Remedy::command(
@@ -401,6 +437,8 @@ impl<'a> Limit<'a> {
 
     fn touched(&self) -> Vec<Subject> {
         let mut touched = vec![self.subject.clone()];
+        let process = self.process().map(|(pid, _)| pid.to_string());
+        touched.extend(process.map(|pid| Subject::new(SubjectKind::Process, pid)));
         if let Some(cgroup) = self.cgroup() {
             touched.push(Subject::new(SubjectKind::Cgroup, cgroup));
             let unit = unit_name::of_path(cgroup);

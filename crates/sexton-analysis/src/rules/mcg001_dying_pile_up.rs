@@ -79,6 +79,17 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     }
 }
 
+/// In which time they were made, where ages say so: they reach further back than the watch, and
+/// the rate is that of this longer time.
+fn made_in(origin: &Origin<'_>, course: Course) -> String {
+    match (course, origin.oldest_seconds) {
+        (Course::HasGrown(_), Some(age)) => {
+            format!(" in {}", figures::time(std::time::Duration::from_secs(age)))
+        }
+        _ => String::new(),
+    }
+}
+
 fn finding(
     case: &Case<'_>,
     origin: &Origin<'_>,
@@ -88,8 +99,9 @@ fn finding(
     let dying = figures::count(origin.dying);
     let grows =
         growth::goes_on(case, origin, course).map(|trend| figures::per_hour(trend.per_second));
+    let made_in = made_in(origin, course);
     let title = match &grows {
-        Some(rate) => format!("{dying} dying memory cgroups, {rate}"),
+        Some(rate) => format!("{dying} dying memory cgroups{made_in}, {rate}"),
         None => format!("{dying} dying memory cgroups, not growing now"),
     };
     let bytes = bytes_each(case).unwrap_or(0.0) * origin.dying as f64;
@@ -132,7 +144,7 @@ fn finding(
         confidence: Confidence::CERTAIN,
         title,
         figure: match grows {
-            Some(rate) => format!("{dying} dying, {rate}"),
+            Some(rate) => format!("{dying} dying{made_in}, {rate}"),
             None => format!("{dying} dying"),
         },
         since: growth::since(origin),

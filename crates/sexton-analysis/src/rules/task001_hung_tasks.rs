@@ -24,8 +24,9 @@ use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::kernel_wait;
+use crate::evidence::restart_loops::watched;
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{count, time_ns};
+use crate::words::figures::{count, seen_for, time_ns};
 use crate::words::unit_name;
 
 const CODE: &str = "TASK001";
@@ -151,7 +152,7 @@ fn finding(
         confidence: Confidence::CERTAIN,
         title: format!(
             "{what} {verb} in D state {place} for {}{}",
-            time_ns(length_ns),
+            seen_for(length, watched(case)),
             examples(says, n)
         ),
         figure: format!("{} in D state for {}", count(n), time_ns(length_ns)),
@@ -328,7 +329,7 @@ mod tests {
         };
         assert_eq!(
             found.title,
-            "8 tasks hang in D state in NFS (rpc_wait_bit_killable) for 20 s: backup.service"
+            "8 tasks hang in D state in NFS (rpc_wait_bit_killable) for 20 s (all of the watch): backup.service"
         );
         assert_eq!(found.severity, Severity::Warning);
         assert!(found.touches(&Subject::new(SubjectKind::Unit, "backup.service")));

@@ -83,11 +83,13 @@ impl Loop<'_> {
         let end = End::last(stops);
         evidence.extend(end.as_ref().map(End::evidence));
         evidence.extend(last_lines::evidence(case, self.unit));
-        let figure = match self.total > n {
-            true => figures::plural(self.total as u64, "restart"),
-            false => {
-                let n = figures::plural(n as u64, "start");
-                format!("{n} in {}", figures::time(watched))
+        let window = figures::time(watched);
+        let figure = match (self.is_only_triggered(), n > 0.0) {
+            (true, _) => format!("{} in {window}", figures::plural(n as u64, "start")),
+            (false, true) => format!("{} in {window}", figures::plural(n as u64, "restart")),
+            (false, false) => {
+                let total = figures::plural(self.total as u64, "restart");
+                format!("{total}, none in {window}")
             }
         };
         let how = end.as_ref().and_then(End::how);

@@ -90,10 +90,10 @@ fn a_body() -> impl Strategy<Value = Body> {
             .boxed(),
     });
     let gap = (arbitrary::gap(), select(&SENSORS[..])).prop_map(|(gap, sensor)| {
-        Body::Gap(Gap {
+        Body::Gap(Box::new(Gap {
             sensor: sensor.into(),
             ..gap
-        })
+        }))
     });
     prop_oneof![30 => said, 1 => gap]
 }

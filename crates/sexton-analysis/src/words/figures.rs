@@ -23,6 +23,17 @@ pub(crate) fn time_ns(ns: f64) -> String {
     time(Duration::from_nanos(ns.max(0.0) as u64))
 }
 
+/// How long something was seen: `28 s`, or `28 s (all of the watch)` where the watch ended it or
+/// began in it, so that it may have been longer.
+pub(crate) fn seen_for(length: Duration, watched: Duration) -> String {
+    let part = length.as_secs_f64() / watched.as_secs_f64().max(f64::MIN_POSITIVE);
+    let is_all = (0.9..=1.1).contains(&part);
+    match is_all && !watched.is_zero() {
+        true => format!("{} (all of the watch)", time(length)),
+        false => time(length),
+    }
+}
+
 /// `97 %`; what is less than one and not nothing keeps a digit.
 pub(crate) fn percent(ratio: f64) -> String {
     let percent = ratio * 100.0;
@@ -63,11 +74,14 @@ pub(crate) fn plural(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// `+2,200/h`: two digits, because it is reckoned from a short watch.
+/// `+2,200/h`, `+10,500/h`: two digits, because it is reckoned from a short watch; three where
+/// the first is 1, so that rounding changes no rate by more than a fiftieth.
 pub(crate) fn per_hour(per_second: f64) -> String {
     let rate = (per_second * 3600.0).max(0.0).round();
     let digits = rate.max(1.0).log10().floor() as i32;
-    let step = 10_f64.powi((digits - 1).max(0));
+    let is_low = rate < 2.0 * 10_f64.powi(digits);
+    let kept = if is_low { 2 } else { 1 };
+    let step = 10_f64.powi((digits - kept).max(0));
     format!("+{}/h", count(((rate / step).round() * step) as u64))
 }
 
@@ -107,6 +121,11 @@ mod tests {
         check(200.0, "3 min");
         check(7_300.0, "2 h");
         check(864_000.0, "10 days");
+        let seen =
+            |length, watched| seen_for(Duration::from_secs(length), Duration::from_secs(watched));
+        assert_eq!(seen(28, 30), "28 s (all of the watch)");
+        assert_eq!(seen(12, 30), "12 s");
+        assert_eq!(seen(12, 0), "12 s");
     }
 
     #[test]
@@ -116,6 +135,12 @@ mod tests {
         assert_eq!(percent(0.967), "97 %");
         assert_eq!(percent(0.004), "0.4 %");
         assert_eq!(percent(0.0), "0 %");
+        assert_eq!(per_hour(10_510.0 / 3600.0), "+10,500/h");
+        assert_eq!(per_hour(2_232.0 / 3600.0), "+2,200/h");
+        assert_eq!(
+            (per_hour(0.0), per_hour(7.0 / 3600.0)),
+            ("+0/h".into(), "+7/h".into())
+        );
         assert_eq!(
             (times(1), times(2), times(3)),
             ("once".into(), "twice".into(), "3 times".into())

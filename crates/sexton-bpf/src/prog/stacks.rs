@@ -10,7 +10,7 @@ use libbpf_rs::{Link, OpenObject};
 
 use crate::LoadError;
 use crate::core_clock;
-use crate::loaded::{Loaded, Program, builder, heard};
+use crate::loaded::{Loaded, Program, builder};
 use crate::mapped::{self, Mapped};
 use crate::ring::{self, Ring, split, until_zero};
 
@@ -119,8 +119,7 @@ impl Watch {
         let unmapped =
             |source: io::Error| LoadError::of(PROGRAM, source.into(), "cannot map its memory");
         let tallies = Mapped::new(&skel.maps.tallies).map_err(unmapped)?;
-        let ring = Ring::new(&skel.maps.samples)
-            .map_err(|source| LoadError::of(PROGRAM, source, &heard()))?;
+        let ring = Ring::of(PROGRAM, &skel.maps.samples)?;
         Ok(Self {
             links: BTreeMap::new(),
             ring,

@@ -3,12 +3,16 @@
 mod json;
 mod text;
 
+pub(super) use json::rates;
+pub(super) use text::jobs_line;
+
 use std::io::Write;
 
 use anyhow::{Result, bail};
 
 use super::{LakeArgs, TimeArgs};
-use crate::compare::{Comparison, Input, compare};
+use crate::compare::{Candidate, Comparison, Input, compare};
+use crate::jobs::Rates;
 use crate::lake::{self, AllSets, Lake, Nodes, Sets, digests_of};
 use crate::question::{Classes, Question};
 use crate::sql;
@@ -35,6 +39,7 @@ pub(crate) struct CompareArgs {
 /// What is shown of a comparison.
 struct Shown<'a> {
     input: &'a Input<'a>,
+    question: &'a Question<'a>,
     answer: &'a Comparison,
     lake: &'a Lake,
     bad: String,
@@ -63,6 +68,7 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8> {
     let answer = compare(&input);
     let shown = Shown {
         input: &input,
+        question: &question,
         answer: &answer,
         lake: &lake,
         bad: args.bad.clone().unwrap_or_else(|| DEFAULT_BAD.to_owned()),
@@ -116,4 +122,18 @@ fn classes(
         );
     }
     Ok(classes)
+}
+
+impl Shown<'_> {
+    /// How jobs went on bad nodes, and on good ones.
+    fn jobs_by_class(&self) -> Option<Rates> {
+        self.lake.jobs.rates(|node, _| self.question.is_bad(node))
+    }
+
+    /// How jobs went on nodes that have something, and on those that do not.
+    fn jobs_by(&self, candidate: &Candidate) -> Option<Rates> {
+        self.lake
+            .jobs
+            .rates(|node, _| self.question.has(candidate, node))
+    }
 }

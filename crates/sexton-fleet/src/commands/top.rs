@@ -1,12 +1,15 @@
 //! `fleet top`: sickest nodes, most frequent findings, and how groups of nodes are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
 use anyhow::{Result, bail};
 use serde_json::json;
+use sexton_model::text::escape;
 
+use super::compare::{jobs_line, rates};
 use super::{LakeArgs, TimeArgs};
+use crate::jobs::Rates;
 use crate::lake::{self, Lake, Nodes};
 use crate::show;
 
@@ -41,6 +44,8 @@ struct Top<'a> {
     sickest: Vec<(usize, f64, usize)>,
     findings: Vec<(String, usize)>,
     groups: Vec<GroupOfNodes>,
+    /// How jobs went on nodes with a finding, by its code.
+    jobs: Vec<(String, Rates)>,
 }
 
 pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
@@ -57,9 +62,11 @@ pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
         sickest,
         findings: findings(&nodes),
         groups: groups(&nodes, &args.by)?,
+        jobs: Vec::new(),
     };
     top.findings.truncate(args.rows);
     top.groups.truncate(args.rows);
+    top.jobs = top.rates();
     match args.lake.json {
         true => top.write_json(out)?,
         false => top.write_text(out)?,
@@ -80,6 +87,44 @@ fn sickest(nodes: &Nodes) -> Vec<(usize, f64, usize)> {
 }
 
 impl Top<'_> {
+    /// Of the shown findings: a job counts where a node of it had the finding before the job ended.
+    fn rates(&self) -> Vec<(String, Rates)> {
+        let found = &self.nodes.findings;
+        let rates = self.findings.iter().filter_map(|(code, _)| {
+            let of_code = found
+                .changes
+                .iter()
+                .filter(|change| *found.values[change.value as usize] == **code);
+            let since: HashMap<u32, i64> =
+                of_code.map(|change| (change.node, change.at_us)).collect();
+            let had =
+                |node: u32, ended: i64| Some(since.get(&node).is_some_and(|since| *since <= ended));
+            Some((code.clone(), self.lake.jobs.rates(had)?))
+        });
+        let mut rates: Vec<(String, Rates)> = rates.collect();
+        rates.sort_by(|(_, a), (_, b)| a.p.total_cmp(&b.p));
+        rates
+    }
+
+    fn write_jobs(&self, out: &mut dyn Write) -> Result<()> {
+        let jobs = &self.lake.jobs;
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let rate = jobs.rate();
+        writeln!(
+            out,
+            "\n{} of {} jobs succeeded.",
+            show::percent(rate.share()),
+            show::count(rate.all())
+        )?;
+        for (code, rates) in &self.jobs {
+            let with = format!("on nodes with {}", escape(code.as_bytes()));
+            show::wrapped(out, "  ", &jobs_line(&with, "elsewhere", *rates))?;
+        }
+        Ok(())
+    }
+
     fn write_json(&self, out: &mut dyn Write) -> Result<()> {
         let nodes = self.nodes;
         let sickest = self.sickest.iter().map(|(node, severity, findings)| {
@@ -91,8 +136,18 @@ impl Top<'_> {
             let (n_nodes, n_bad) = (group.n_nodes, group.n_bad);
             json!({ "by": self.args.by, "value": group.value, "nodes": n_nodes, "bad": n_bad })
         });
+        let jobs = self
+            .jobs
+            .iter()
+            .map(|(code, of_code)| json!({ "code": code, "rates": rates(*of_code) }));
+        let rate = self.lake.jobs.rate();
         let answer = json!({
             "schema": "sexton.top/1",
+            "jobs": {
+                "succeeded": rate.succeeded,
+                "failed": rate.failed,
+                "by_finding": jobs.collect::<Vec<_>>(),
+            },
             "nodes": nodes.names.len(),
             "bad": self.n_bad,
             "reports": self.lake.claimed.n_reports,
@@ -141,6 +196,7 @@ impl Top<'_> {
         });
         let header = [&*self.args.by, "nodes", "bad", "share"].map(String::from);
         show::table(out, &header, &rows.collect::<Vec<_>>())?;
+        self.write_jobs(out)?;
         show::problems(out, &self.lake.problems)?;
         Ok(())
     }

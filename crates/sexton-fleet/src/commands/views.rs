@@ -13,6 +13,9 @@ pub(crate) struct ViewsArgs {
     /// The bucket with the reports: a folder, file://, s3://, gs:// or az://
     #[arg(long, value_name = "URL", env = "SEXTON_LAKE")]
     lake: Option<String>,
+    /// With the view of jobs: for a bucket to which jobs were imported
+    #[arg(long)]
+    jobs: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -30,7 +33,7 @@ enum Dialect {
 pub(super) fn run(args: &ViewsArgs, out: &mut dyn Write) -> Result<u8> {
     let url = args.lake.as_deref();
     let url = url.context("no bucket given: add --lake URL, or set SEXTON_LAKE")?;
-    let statements = statements(args.dialect, url.trim_end_matches('/'));
+    let statements = statements(args.dialect, url.trim_end_matches('/'), args.jobs);
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &statements)?;
         writeln!(out)?;
@@ -42,8 +45,11 @@ pub(super) fn run(args: &ViewsArgs, out: &mut dyn Write) -> Result<u8> {
     Ok(0)
 }
 
-fn statements(dialect: Dialect, url: &str) -> Vec<String> {
+fn statements(dialect: Dialect, url: &str, with_jobs: bool) -> Vec<String> {
     let mut statements = base_tables(dialect, url);
+    if !with_jobs {
+        statements.retain(|statement| !statement.contains("sexton_jobs"));
+    }
     let quote = |name: &str| match dialect {
         Dialect::Spark => format!("`{name}`"),
         _ => format!("\"{name}\""),
@@ -53,10 +59,19 @@ fn statements(dialect: Dialect, url: &str) -> Vec<String> {
     let at = quote("at");
     statements.extend([
         format!("CREATE VIEW reports AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, {at} ORDER BY {at}) AS copy_number FROM sexton_rows WHERE kind = 'report') AS numbered WHERE copy_number = 1"),
-        "CREATE VIEW findings AS SELECT * FROM sexton_rows WHERE kind = 'finding'".to_owned(),
+        format!("CREATE VIEW findings AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY node, boot, {at}, finding ORDER BY {at}) AS copy_number FROM sexton_rows WHERE kind = 'finding') AS numbered WHERE copy_number = 1"),
         format!("CREATE VIEW sets AS SELECT DISTINCT {set}, kind, item, {value} FROM sexton_sets"),
     ]);
     statements.extend(views(&set, &value, &at));
+    if with_jobs {
+        statements.push("CREATE VIEW jobs AS SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY source, job, ended, node ORDER BY ended) AS copy_number FROM sexton_jobs) AS numbered WHERE copy_number = 1".to_owned());
+    }
+    if dialect == Dialect::Spark {
+        // There, a lasting view must not use one that is not.
+        for statement in &mut statements {
+            *statement = statement.replacen("CREATE VIEW", "CREATE TEMPORARY VIEW", 1);
+        }
+    }
     statements
 }
 
@@ -77,6 +92,9 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
             format!(
                 "CREATE VIEW sexton_sets AS SELECT * FROM read_parquet('{path}/sets/*.parquet')"
             ),
+            format!(
+                "CREATE VIEW sexton_jobs AS SELECT * FROM read_parquet('{path}/jobs/day=*/*.parquet', union_by_name = true)"
+            ),
         ],
         Dialect::Clickhouse => {
             let source = if is_cloud { "s3" } else { "file" };
@@ -87,19 +105,28 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
                 format!(
                     "CREATE VIEW sexton_sets AS SELECT * FROM {source}('{path}/sets/*.parquet', 'Parquet')"
                 ),
+                format!(
+                    "CREATE VIEW sexton_jobs AS SELECT * FROM {source}('{path}/jobs/day=*/*.parquet', 'Parquet') SETTINGS schema_inference_mode = 'union'"
+                ),
             ]
         }
         Dialect::Spark => vec![
             format!(
-                "CREATE TEMPORARY VIEW sexton_rows USING parquet OPTIONS (path '{path}', pathGlobFilter '*.parquet', basePath '{path}', mergeSchema 'true')"
+                "CREATE TEMPORARY VIEW sexton_rows USING parquet OPTIONS (path '{path}/day=*', basePath '{path}', mergeSchema 'true')"
             ),
             format!("CREATE TEMPORARY VIEW sexton_sets USING parquet OPTIONS (path '{path}/sets')"),
+            format!(
+                "CREATE TEMPORARY VIEW sexton_jobs USING parquet OPTIONS (path '{path}/jobs/day=*', basePath '{path}/jobs', mergeSchema 'true')"
+            ),
         ],
         Dialect::Datafusion => vec![
             format!(
                 "CREATE EXTERNAL TABLE sexton_rows STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/'"
             ),
             format!("CREATE EXTERNAL TABLE sexton_sets STORED AS PARQUET LOCATION '{path}/sets/'"),
+            format!(
+                "CREATE EXTERNAL TABLE sexton_jobs STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/jobs/'"
+            ),
         ],
         Dialect::Trino => vec![format!(
             "-- in a Hive or Iceberg catalog: a table sexton_rows over {path}/ partitioned by day,\n-- and a table sexton_sets over {path}/sets/, both STORED AS PARQUET with columns by name"
@@ -111,10 +138,10 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
 fn views(set: &str, value: &str, at: &str) -> Vec<String> {
     vec![
         format!(
-            "CREATE VIEW units AS SELECT reports.node, reports.boot, reports.{at}, sets.item AS unit, sets.{value} AS state FROM reports JOIN sets ON reports.unit_set = sets.{set} WHERE sets.kind = 'unit'"
+            "CREATE VIEW units AS SELECT reports.node AS node, reports.boot AS boot, reports.{at} AS {at}, sets.item AS unit, sets.{value} AS state FROM reports JOIN sets ON reports.unit_set = sets.{set} WHERE sets.kind = 'unit'"
         ),
         format!(
-            "CREATE VIEW software AS SELECT reports.node, reports.boot, reports.{at}, sets.kind, sets.item, sets.{value} AS version FROM reports JOIN sets ON reports.software_set = sets.{set}"
+            "CREATE VIEW software AS SELECT reports.node AS node, reports.boot AS boot, reports.{at} AS {at}, sets.kind AS kind, sets.item AS item, sets.{value} AS version FROM reports JOIN sets ON reports.software_set = sets.{set}"
         ),
         format!(
             "CREATE VIEW nodes AS SELECT node, count(*) AS n_reports, min({at}) AS first_at, max({at}) AS last_at, max(severity_rank) AS severity_rank FROM reports GROUP BY node"

@@ -2,6 +2,7 @@
 
 use super::screen::{Significant, counts_of};
 use super::{Candidate, Difference, Effect, Input, Shifted, spared};
+use crate::parallel;
 use crate::stats::bits::Bits;
 use crate::stats::ranks;
 use crate::stats::special::chi_squared_tail;
@@ -32,12 +33,18 @@ pub(super) fn fold(
     let mut differences = stand(input, causes);
     let mut unexplained = Vec::new();
     let numbers = significant.shifts.into_iter().map(Effect::Number);
-    for effect in effects.into_iter().map(Effect::Finding).chain(numbers) {
-        let goes_with = differences
-            .iter_mut()
-            .find(|difference| goes_with(input, &effect, &difference.what));
-        match goes_with {
-            Some(difference) => difference.effects.push(effect),
+    let effects: Vec<Effect> = effects
+        .into_iter()
+        .map(Effect::Finding)
+        .chain(numbers)
+        .collect();
+    let parents = parallel::map(&effects, |effect| {
+        let mut differences = differences.iter();
+        differences.position(|difference| goes_with(input, effect, &difference.what))
+    });
+    for (effect, parent) in effects.into_iter().zip(parents) {
+        match parent {
+            Some(parent) => differences[parent].effects.push(effect),
             None => unexplained.push(effect),
         }
     }

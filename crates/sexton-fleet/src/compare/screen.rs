@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Candidate, Input, MAX_Q, MIN_SUPERIORITY, MIN_SUPPORT, Measure, Order, Shifted};
+use crate::parallel;
 use crate::stats::adjust::q_values;
 use crate::stats::bits::Bits;
 use crate::stats::fisher::{self, Counts};
@@ -69,12 +70,9 @@ pub(super) fn screen(input: &Input<'_>, factorials: &Factorials) -> Screened {
         group.p = fisher::p_value(group.counts, factorials);
         group.gain = group.counts.likelihood_gain();
     }
-    let mut shifts: Vec<Shifted> = input
-        .measures
-        .iter()
-        .enumerate()
-        .filter_map(shift_of)
-        .collect();
+    let measures: Vec<(usize, &Measure)> = input.measures.iter().enumerate().collect();
+    let shifts = parallel::map(&measures, |measure| shift_of(*measure));
+    let mut shifts: Vec<Shifted> = shifts.into_iter().flatten().collect();
     let p_values = groups.iter().map(|group| group.p);
     let p_values = p_values.chain(shifts.iter().map(|shifted| shifted.shift.p));
     let q = q_values(&p_values.collect::<Vec<f64>>(), 0);

@@ -141,20 +141,45 @@ impl Boots {
 #[derive(Default)]
 struct Claims {
     boots: Boots,
-    /// The file of each boot and time, and whether its report was seen.
-    owners: AHashMap<(u32, i64), (u32, bool)>,
+    /// Of each boot, the claims of its times, in their order.
+    owners: Vec<Vec<Claim>>,
     n_reports: usize,
+}
+
+/// Which file told of a time first, and whether its report was seen.
+struct Claim {
+    at: i64,
+    file: u32,
+    is_seen: bool,
 }
 
 impl Claims {
     /// Whether a row counts.
     fn claim(&mut self, boot: u32, at: i64, file: u32, is_report: bool) -> bool {
-        let owner = self.owners.entry((boot, at)).or_insert((file, false));
-        if owner.0 != file || is_report && owner.1 {
+        if self.owners.len() <= boot as usize {
+            self.owners.resize_with(boot as usize + 1, Vec::new);
+        }
+        let claims = &mut self.owners[boot as usize];
+        // Reports of a boot mostly come in the order of time.
+        let place = match claims.last() {
+            Some(last) if last.at < at => Err(claims.len()),
+            _ => claims.binary_search_by_key(&at, |claim| claim.at),
+        };
+        let place = place.unwrap_or_else(|place| {
+            let claim = Claim {
+                at,
+                file,
+                is_seen: false,
+            };
+            claims.insert(place, claim);
+            place
+        });
+        let owner = &mut claims[place];
+        if owner.file != file || is_report && owner.is_seen {
             return false;
         }
         if is_report {
-            owner.1 = true;
+            owner.is_seen = true;
             self.n_reports += 1;
             let boot = &mut self.boots.all[boot as usize];
             boot.first_us = boot.first_us.min(at);

@@ -8,6 +8,7 @@ use sexton_lake::{LakeError, TextColumn, column};
 use sexton_model::fact::{self, FactKind};
 
 use super::claims::{Claimed, Group, NO_NODE};
+use crate::jobs::{Jobs, Rate};
 use crate::parallel;
 
 /// From when a node had which value.
@@ -47,6 +48,33 @@ pub struct Nodes {
     pub serious_at: Vec<Option<i64>>,
     /// The first report of each node.
     pub first_at: Vec<i64>,
+}
+
+/// How many jobs of a node succeeded, as a column.
+pub const JOBS_SUCCEEDED: &str = "jobs_succeeded";
+/// How many failed.
+pub const JOBS_FAILED: &str = "jobs_failed";
+
+impl Nodes {
+    /// Takes how jobs went as numbers of nodes.
+    pub fn take_jobs(&mut self, jobs: &Jobs) {
+        if jobs.is_empty() {
+            return;
+        }
+        let rates = jobs.of_nodes(self.names.len());
+        let numbers = |number: fn(Rate) -> u64| -> Vec<f64> {
+            let numbers = rates
+                .iter()
+                .map(|rate| rate.map_or(f64::NAN, |rate| number(rate) as f64));
+            numbers.collect()
+        };
+        let of = [
+            (JOBS_SUCCEEDED, numbers(|rate| rate.succeeded)),
+            (JOBS_FAILED, numbers(|rate| rate.failed)),
+        ];
+        self.numbers
+            .extend(of.map(|(name, numbers)| (name.to_owned(), numbers)));
+    }
 }
 
 /// A severity from which on a node is bad.
@@ -243,7 +271,8 @@ fn attribute_of(claimed: &Claimed, name: &str, n_nodes: usize) -> Result<Attribu
 
 fn findings(claimed: &Claimed, nodes: &mut Nodes) -> Result<(), Broken> {
     let mut interner = Interner::default();
-    let mut changes = Vec::new();
+    // Since when each node has each finding, and how grave that was.
+    let mut found: AHashMap<(u32, u32), (i64, f64)> = AHashMap::new();
     for group in &claimed.groups {
         let (file, at) = (&group.file, group.group);
         let broken = Broken::of(group);
@@ -254,28 +283,30 @@ fn findings(claimed: &Claimed, nodes: &mut Nodes) -> Result<(), Broken> {
         }
         let codes = file.texts(at, column::CODE).map_err(&broken)?;
         let since = file.times(at, column::SINCE).map_err(&broken)?;
+        let ids: Vec<u32> = codes.values.iter().map(|code| interner.id(code)).collect();
         for (row, node) in group.nodes.iter().enumerate() {
-            let code = codes.values.get(codes.ids[row] as usize);
-            let (false, Some(code)) = (group.is_report[row] || *node == NO_NODE, code) else {
+            let value = ids.get(codes.ids[row] as usize).copied();
+            let (false, Some(value)) = (group.is_report[row] || *node == NO_NODE, value) else {
                 continue;
             };
-            let value = interner.id(code);
             let at_us = since[row].map_or(group.at_us[row], |at| at.min(group.at_us[row]));
-            changes.push(Change {
-                node: *node,
-                at_us,
-                value,
-            });
-            let graver = nodes.graver.entry((*node, value)).or_insert(0.0);
-            *graver = graver.max(ranks[row]);
+            let known = found.entry((*node, value)).or_insert((at_us, 0.0));
+            *known = (known.0.min(at_us), known.1.max(ranks[row]));
             if ranks[row] >= SERIOUS {
                 let serious = &mut nodes.serious_at[*node as usize];
                 *serious = Some(serious.map_or(at_us, |known| known.min(at_us)));
             }
         }
     }
+    let changes = found.iter().map(|((node, value), (at_us, _))| Change {
+        node: *node,
+        at_us: *at_us,
+        value: *value,
+    });
+    let mut changes: Vec<Change> = changes.collect();
     changes.sort_unstable();
-    changes.dedup_by(|next, first| next.node == first.node && next.value == first.value);
+    let graver = found.into_iter().map(|(key, (_, rank))| (key, rank));
+    nodes.graver = graver.collect();
     nodes.findings = Attribute {
         values: interner.values,
         changes,

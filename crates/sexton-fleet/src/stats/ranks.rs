@@ -33,25 +33,8 @@ pub fn shift(bad: &[f64], good: &[f64]) -> Option<Shift> {
     if bad.is_empty() || good.is_empty() {
         return None;
     }
-    let all = bad.iter().map(|value| (*value, true));
-    let mut all: Vec<(f64, bool)> = all
-        .chain(good.iter().map(|value| (*value, false)))
-        .collect();
-    all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut rank_sum, mut ties) = (0.0, 0.0);
-    let mut start = 0;
-    while start < all.len() {
-        let value = all[start].0;
-        let n = all[start..]
-            .iter()
-            .take_while(|other| other.0 == value)
-            .count();
-        let n_bad = all[start..start + n].iter().filter(|other| other.1).count();
-        // Ranks count from 1; those who tie share the mean of theirs.
-        rank_sum += n_bad as f64 * (start as f64 + (n as f64 + 1.0) / 2.0);
-        ties += (n as f64).powi(3) - n as f64;
-        start += n;
-    }
+    let (bad_sorted, good_sorted) = (sorted(bad), sorted(good));
+    let (rank_sum, ties) = ranked(&bad_sorted, &good_sorted);
     let (n_bad, n_good) = (bad.len() as f64, good.len() as f64);
     let n = n_bad + n_good;
     let u = rank_sum - n_bad * (n_bad + 1.0) / 2.0;
@@ -61,11 +44,6 @@ pub fn shift(bad: &[f64], good: &[f64]) -> Option<Shift> {
         true => ((u - mean).abs() - 0.5).max(0.0) / variance.sqrt() * (u - mean).signum(),
         false => 0.0,
     };
-    let side = |wanted| {
-        let side = all.iter().filter(move |value| value.1 == wanted);
-        side.map(|value| value.0).collect::<Vec<f64>>()
-    };
-    let (bad_sorted, good_sorted) = (side(true), side(false));
     let (bad_median, good_median) = (median(&bad_sorted), median(&good_sorted));
     let (bad_error, good_error) = (median_error(&bad_sorted), median_error(&good_sorted));
     let reach = Z_95 * bad_error.hypot(good_error);
@@ -80,6 +58,36 @@ pub fn shift(bad: &[f64], good: &[f64]) -> Option<Shift> {
         z,
         p: normal_two_sided(z),
     })
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    values
+}
+
+/// The sum of the ranks of bad nodes among all, and what ties take from the variance.
+fn ranked(bad: &[f64], good: &[f64]) -> (f64, f64) {
+    let (mut rank_sum, mut ties) = (0.0, 0.0);
+    let (mut b, mut g) = (0, 0);
+    while b < bad.len() || g < good.len() {
+        let value = match (bad.get(b), good.get(g)) {
+            (Some(bad), Some(good)) => bad.min(*good),
+            (bad, good) => *bad.or(good).unwrap_or(&f64::NAN),
+        };
+        let equal = |side: &[f64]| side.iter().take_while(|other| **other == value).count();
+        let (n_bad, n_good) = (equal(&bad[b..]), equal(&good[g..]));
+        let (start, n) = ((b + g) as f64, (n_bad + n_good) as f64);
+        // Ranks count from 1; those who tie share the mean of theirs.
+        rank_sum += n_bad as f64 * (start + (n + 1.0) / 2.0);
+        ties += n.powi(3) - n;
+        b += n_bad;
+        g += n_good;
+        if n_bad + n_good == 0 {
+            break;
+        }
+    }
+    (rank_sum, ties)
 }
 
 fn median(sorted: &[f64]) -> f64 {

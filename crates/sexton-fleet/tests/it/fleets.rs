@@ -12,25 +12,6 @@ fn labels(answer: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Whether the first difference is the planted cause, or one that is on the same nodes.
-fn is_found(answer: &Value, truth: &Value) -> bool {
-    let first = &answer["differences"][0];
-    let mut cause: Vec<&str> = truth["cause"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    let Some(label) = first["label"].as_str() else {
-        return false;
-    };
-    let mut parts: Vec<&str> = label.split(" together with ").collect();
-    cause.sort_unstable();
-    parts.sort_unstable();
-    let same = first["same_nodes"].as_array().unwrap();
-    parts == cause || cause.len() == 1 && same.iter().any(|same| *same == cause[0])
-}
-
 #[test]
 fn the_founding_incident() {
     let lake = tempfile::tempdir().unwrap();

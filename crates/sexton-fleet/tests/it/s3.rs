@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,27 +25,13 @@ impl Drop for S3 {
     }
 }
 
-/// The interpreter that `cargo xtask test setup` prepares.
-fn python() -> PathBuf {
-    let tree = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(tree, PathBuf::from);
-    let python = target.join("python-moto/bin/python");
-    let imports = Command::new(&python)
-        .args(["-c", "import moto.server"])
-        .output();
-    match imports {
-        Ok(output) if output.status.success() => python,
-        _ => panic!("sexton-missing: python: no moto was prepared; run cargo xtask test setup"),
-    }
-}
-
 impl S3 {
     fn start() -> Self {
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|socket| socket.local_addr())
             .unwrap()
             .port();
-        let child = Command::new(python())
+        let child = Command::new(python("python-moto", "moto.server"))
             .args(["-m", "moto.server", "-H", "127.0.0.1", "-p"])
             .arg(port.to_string())
             .stdout(Stdio::null())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sexton_fuzz::TARGETS;
 
 /// All corpora together; every clone of the tree pays for them.
-const MAX_CORPUS_BYTES: u64 = 640 << 10;
+const MAX_CORPUS_BYTES: u64 = 768 << 10;
 
 fn here(below: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(below)

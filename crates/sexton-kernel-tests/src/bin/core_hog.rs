@@ -1,6 +1,7 @@
 //! Holds a core, or sends packets, for a known time.
 //!
 //! `core_hog hold MS` stays in the kernel: it reads from `/dev/zero`.
+//! `core_hog spin MS` stays out of it.
 //! `core_hog read FILE MS` reads a file from its beginning, over and over.
 //! `core_hog send ADDRESS MS` sends a packet every millisecond,
 //! `core_hog flood ADDRESS MS` one after the other.
@@ -19,10 +20,13 @@ fn main() -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["hold", ms] => hold(time(ms)?),
+        ["spin", ms] => spin(time(ms)?),
         ["read", path, ms] => read(path, time(ms)?),
         ["send", address, ms] => send(address, time(ms)?, Duration::from_millis(1)),
         ["flood", address, ms] => send(address, time(ms)?, Duration::ZERO),
-        _ => bail!("core_hog hold MS | read FILE MS | send ADDRESS MS | flood ADDRESS MS"),
+        _ => {
+            bail!("core_hog hold MS | spin MS | read FILE MS | send ADDRESS MS | flood ADDRESS MS")
+        }
     }
 }
 
@@ -39,6 +43,14 @@ fn hold(time: Duration) -> Result<()> {
         zeros
             .read_exact(&mut buffer)
             .context("cannot read /dev/zero")?;
+    }
+    Ok(())
+}
+
+fn spin(time: Duration) -> Result<()> {
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        std::hint::spin_loop();
     }
     Ok(())
 }

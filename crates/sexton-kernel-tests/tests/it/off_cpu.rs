@@ -116,6 +116,21 @@ fn seconds(rows: &Value, key: &str, name: &str, weight: &str) -> f64 {
     ns.sum::<f64>() / 1e9
 }
 
+/// What ran is what is shown if nothing else is asked for, and all that a heat map counts.
+fn check_usual(bundle: &Path) {
+    let usual = profile("top", bundle, &["--json"]);
+    let text = said(&usual);
+    assert!(text.contains("others: off-cpu"), "{text}");
+    let usual: Value = serde_json::from_slice(&usual.stdout).expect("JSON");
+    assert_eq!(usual["event"], "cpu-clock");
+    let map = profile("heatmap", bundle, &["--format", "json"]);
+    let map: Value = serde_json::from_slice(&map.stdout).expect("JSON");
+    let columns = map["maps"][0]["values"].as_array().expect("columns");
+    let cells = columns.iter().filter_map(Value::as_array).flatten();
+    let n: u64 = cells.filter_map(Value::as_u64).sum();
+    assert_eq!(Some(n), usual["samples"].as_u64(), "{map}");
+}
+
 #[test]
 #[ignore = "needs root and bpf: run cargo xtask test kernel"]
 fn a_wait_has_its_time_its_place_and_who_ended_it() {
@@ -173,18 +188,7 @@ fn a_wait_has_its_time_its_place_and_who_ended_it() {
         })
     };
     assert!(folded.lines().any(|line| is_whole(&line)), "{folded}");
-    // What ran is what is shown if nothing else is asked for, and all that a heat map counts.
-    let usual = profile("top", &bundle, &["--json"]);
-    let text = said(&usual);
-    assert!(text.contains("others: off-cpu"), "{text}");
-    let usual: Value = serde_json::from_slice(&usual.stdout).expect("JSON");
-    assert_eq!(usual["event"], "cpu-clock");
-    let map = profile("heatmap", &bundle, &["--format", "json"]);
-    let map: Value = serde_json::from_slice(&map.stdout).expect("JSON");
-    let columns = map["maps"][0]["values"].as_array().expect("columns");
-    let cells = columns.iter().filter_map(Value::as_array).flatten();
-    let n: u64 = cells.filter_map(Value::as_u64).sum();
-    assert_eq!(Some(n), usual["samples"].as_u64(), "{map}");
+    check_usual(&bundle);
 }
 
 /// Switches in a second, and what 10,000 of them cost in percent of a core.

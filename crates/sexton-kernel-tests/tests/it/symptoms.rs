@@ -10,8 +10,9 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_kernel_tests::cores::Pinned;
 use sexton_kernel_tests::judging::{judge, watch};
 use sexton_kernel_tests::require::{Need, require};
-use sexton_model::diagnosis::Diagnosis;
+use sexton_model::diagnosis::{Diagnosis, Link};
 use sexton_model::finding::{Confidence, Finding};
+use sexton_model::subject::SubjectKind;
 
 const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 
@@ -107,6 +108,40 @@ fn a_reader_in_a_loop_is_named() {
         .iter()
         .find(|link| link.cause == reader.id() && link.effect.as_str() == format!("CPU001:{HELD}"));
     assert!(link.is_some(), "{:#?}", diagnosis.links);
+}
+
+#[test]
+#[ignore = "needs root and bpf: run cargo xtask test kernel"]
+fn a_program_that_runs_before_all_others_holds_its_core() {
+    let _pinned = needs();
+    let hog = Hog::start(&["spin", "10000"]);
+    let sensors = [&SENSORS[..], &["runq"]].concat();
+    let diagnosis = judge(watch(&sensors, Duration::from_secs(9)));
+    drop(hog);
+    let holders = of(&diagnosis, "CPU006");
+    let [holder] = holders[..] else {
+        panic!("{:#?}", diagnosis.findings);
+    };
+    let who = format!("core_hog (pid {})", pid_of(holder));
+    assert!(holder.title.contains(&who), "{}", holder.title);
+    assert!(
+        holder.title.contains(&format!("holds core {HELD} ")),
+        "{}",
+        holder.title
+    );
+    assert_eq!(holder.confidence, Confidence::CERTAIN);
+    assert!(of(&diagnosis, "CPU001").is_empty(), "{diagnosis:#?}");
+    // What polls on that core waits for it too, and then it is why.
+    for starved in of(&diagnosis, "NET001") {
+        let links = &diagnosis.links;
+        let is_joined = |link: &&Link| link.cause == holder.id() && link.effect == starved.id();
+        assert!(links.iter().any(|link| is_joined(&link)), "{links:#?}");
+    }
+}
+
+fn pid_of(finding: &Finding) -> &str {
+    let mut processes = finding.touched_of(SubjectKind::Process);
+    processes.next().map_or("", |process| &process.name)
 }
 
 #[test]

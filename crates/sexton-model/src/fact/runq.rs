@@ -23,6 +23,10 @@ payload! {
         pub holder_comm: Option<String>,
         /// how long it ran, of the wait
         pub holder_ns: Option<u64>,
+        /// its cgroup, if the wait took half a second or more and it could still be asked for
+        pub holder_cgroup: Option<String>,
+        /// whether it has real-time priority (SCHED_FIFO, SCHED_RR, SCHED_DEADLINE), likewise
+        pub holder_realtime: Option<bool>,
     }
 }
 

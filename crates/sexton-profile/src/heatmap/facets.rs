@@ -1,4 +1,4 @@
-//! Heat maps of parts: one for each core, process, thread name, cgroup or unit.
+//! Heat maps of parts: one for each core, process, thread name, cgroup, unit, container or pod.
 
 use ahash::AHashMap;
 use sexton_model::moment::Moment;
@@ -6,7 +6,7 @@ use sexton_model::stack::{NameId, StackSample, StackTables};
 
 use super::{Grid, HeatMap, Shape};
 use crate::NO_CPU;
-use crate::filter::{Filter, Matcher, unit_of};
+use crate::filter::{Filter, Matcher, container_of, pod_of, unit_of};
 use crate::import::Sink;
 use crate::kept::Kept;
 
@@ -28,6 +28,22 @@ pub enum By {
     Cgroup,
     /// Each systemd unit.
     Unit,
+    /// Each container, by its id.
+    Container,
+    /// Each pod of Kubernetes, by its uid.
+    Pod,
+}
+
+impl By {
+    /// What a cgroup belongs to, where that is asked about.
+    fn home(self, cgroup: &str) -> Option<String> {
+        match self {
+            Self::Unit => unit_of(cgroup),
+            Self::Container => container_of(cgroup),
+            Self::Pod => pod_of(cgroup),
+            _ => None,
+        }
+    }
 }
 
 /// More parts than this share the last one.
@@ -46,8 +62,8 @@ pub struct Facets {
     matcher: Matcher,
     maps: Vec<(String, HeatMap)>,
     parts: AHashMap<u64, usize>,
-    units: AHashMap<NameId, Option<NameId>>,
-    unit_numbers: AHashMap<String, NameId>,
+    homes: AHashMap<NameId, Option<NameId>>,
+    home_numbers: AHashMap<String, NameId>,
     /// The first and the last moment that the recording covers.
     covered_ns: Option<(u64, u64)>,
     n_samples: u64,
@@ -62,8 +78,8 @@ impl Facets {
             matcher: Matcher::new(filter),
             maps: Vec::new(),
             parts: AHashMap::new(),
-            units: AHashMap::new(),
-            unit_numbers: AHashMap::new(),
+            homes: AHashMap::new(),
+            home_numbers: AHashMap::new(),
             covered_ns: None,
             n_samples: 0,
         }
@@ -179,17 +195,19 @@ impl Facets {
             By::Thread => u64::from(sample.pid) << 32 | u64::from(sample.tid),
             By::Comm => u64::from(sample.comm.0),
             By::Cgroup => of(sample.cgroup),
-            By::Unit => of(sample.cgroup.and_then(|cgroup| self.unit(cgroup, tables))),
+            By::Unit | By::Container | By::Pod => {
+                of(sample.cgroup.and_then(|cgroup| self.home(cgroup, tables)))
+            }
         }
     }
 
-    /// Units are numbered here, because several cgroups may be of one.
-    fn unit(&mut self, cgroup: NameId, tables: &StackTables) -> Option<NameId> {
-        let numbers = &mut self.unit_numbers;
-        *self.units.entry(cgroup).or_insert_with(|| {
-            let unit = unit_of(tables.name(cgroup))?;
+    /// Units and containers are numbered here, because several cgroups may be of one.
+    fn home(&mut self, cgroup: NameId, tables: &StackTables) -> Option<NameId> {
+        let (by, numbers) = (self.by, &mut self.home_numbers);
+        *self.homes.entry(cgroup).or_insert_with(|| {
+            let home = by.home(tables.name(cgroup))?;
             let next = NameId(u32::try_from(numbers.len()).unwrap_or(u32::MAX));
-            Some(*numbers.entry(unit).or_insert(next))
+            Some(*numbers.entry(home).or_insert(next))
         })
     }
 
@@ -211,9 +229,11 @@ impl Facets {
                 .cgroup
                 .map_or(OTHER, |name| tables.name(name))
                 .to_owned(),
-            By::Unit => {
-                let unit = sample.cgroup.and_then(|name| unit_of(tables.name(name)));
-                unit.unwrap_or_else(|| OTHER.to_owned())
+            By::Unit | By::Container | By::Pod => {
+                let home = sample
+                    .cgroup
+                    .and_then(|name| self.by.home(tables.name(name)));
+                home.unwrap_or_else(|| OTHER.to_owned())
             }
         }
     }

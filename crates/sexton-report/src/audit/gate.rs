@@ -51,8 +51,13 @@ pub fn gate_text(out: &mut dyn Write, audit: &Audit, units: &[GateUnit]) -> io::
         .try_for_each(|gap| fold(out, "not read  ", gap))
 }
 
-/// For programs: `sexton.verify/1`.
-pub fn gate_json(out: &mut dyn Write, audit: &Audit, units: &[GateUnit]) -> io::Result<()> {
+/// For programs: `sexton.verify/1`. What could not be read does not pass, unless that is allowed.
+pub fn gate_json(
+    out: &mut dyn Write,
+    audit: &Audit,
+    units: &[GateUnit],
+    allow_gaps: bool,
+) -> io::Result<()> {
     let rows = units.iter().map(|unit| {
         json!({ "name": unit.name, "file": unit.file, "pass": unit.fails.is_none(), "code": unit.code, "why": unit.fails })
     });
@@ -60,7 +65,7 @@ pub fn gate_json(out: &mut dyn Write, audit: &Audit, units: &[GateUnit]) -> io::
         "schema": "sexton.verify/1",
         "source": audit.source,
         "shape": audit.shape.as_ref().map(|(name, _)| name),
-        "pass": failed(units).next().is_none(),
+        "pass": failed(units).next().is_none() && (allow_gaps || audit.gaps.is_empty()),
         "units": rows.collect::<Vec<_>>(),
         "gaps": audit.gaps,
     });
@@ -79,16 +84,22 @@ fn outcome(unit: &GateUnit) -> Outcome<'_> {
     }
 }
 
-/// As a suite of tests, one case per unit.
-pub fn gate_junit(out: &mut dyn Write, units: &[GateUnit]) -> io::Result<()> {
-    let cases: Vec<Case<'_>> = units
-        .iter()
-        .map(|unit| Case {
-            class: "sexton.image",
-            name: &unit.name,
-            outcome: outcome(unit),
-        })
-        .collect();
+/// As a suite of tests, one case per unit and one per part that could not be read.
+pub fn gate_junit(
+    out: &mut dyn Write,
+    audit: &Audit,
+    units: &[GateUnit],
+    allow_gaps: bool,
+) -> io::Result<()> {
+    let case = |name, outcome| Case {
+        class: "sexton.image",
+        name,
+        outcome,
+    };
+    let units = units.iter().map(|unit| case(&unit.name, outcome(unit)));
+    let gaps = audit.gaps.iter().filter(|_| !allow_gaps);
+    let gaps = gaps.map(|gap| case("not read", Outcome::Error { message: gap }));
+    let cases: Vec<Case<'_>> = units.chain(gaps).collect();
     junit::junit(out, "sexton image verify", &cases)
 }
 

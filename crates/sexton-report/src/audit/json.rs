@@ -1,33 +1,59 @@
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use sexton_model::audit::{Audit, AuditUnit};
 use sexton_model::finding::Finding;
 use sexton_model::text::escape;
 
-/// Writes an audit in stable JSON, `sexton.audit/1`.
+/// Writes an audit in stable JSON, `sexton.audit/1`. Units and findings are written one by one:
+/// there may be thousands.
 pub fn json(out: &mut dyn Write, audit: &Audit) -> io::Result<()> {
     let shape = audit.shape.as_ref();
-    let view = json!({
-        "schema": "sexton.audit/1",
-        "source": escape(audit.source.as_bytes()),
-        "what": audit.what,
-        "os": {
+    let view = View {
+        findings: Rows(&audit.findings, finding),
+        gaps: &audit.gaps,
+        missing: &audit.missing,
+        os: json!({
             "id": escape(audit.os.id.as_bytes()),
             "version": escape(audit.os.version.as_bytes()),
             "name": escape(audit.os.name.as_bytes()),
             "kernels": audit.os.kernels,
-        },
-        "shape": shape.map(|(name, _)| name),
-        "shape_why": shape.map(|(_, why)| why),
-        "shape_doubt": audit.shape_doubt,
-        "units": audit.units.iter().map(unit).collect::<Vec<_>>(),
-        "findings": audit.findings.iter().map(finding).collect::<Vec<_>>(),
-        "missing": audit.missing,
-        "gaps": audit.gaps,
-    });
+        }),
+        schema: "sexton.audit/1",
+        shape: shape.map(|(name, _)| name.as_str()),
+        shape_doubt: audit.shape_doubt.as_deref(),
+        shape_why: shape.map(|(_, why)| why.as_str()),
+        source: escape(audit.source.as_bytes()),
+        units: Rows(&audit.units, unit),
+        what: &audit.what,
+    };
     serde_json::to_writer_pretty(&mut *out, &view)?;
     writeln!(out)
+}
+
+/// In the order of their names, as all of sexton's JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    findings: Rows<'a, Finding>,
+    gaps: &'a [String],
+    missing: &'a [String],
+    os: Value,
+    schema: &'static str,
+    shape: Option<&'a str>,
+    shape_doubt: Option<&'a str>,
+    shape_why: Option<&'a str>,
+    source: String,
+    units: Rows<'a, AuditUnit>,
+    what: &'a str,
+}
+
+struct Rows<'a, T>(&'a [T], fn(&T) -> Value);
+
+impl<T> Serialize for Rows<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(self.1))
+    }
 }
 
 fn unit(unit: &AuditUnit) -> Value {

@@ -22,8 +22,11 @@ const HEIGHT: usize = 23;
 /// Columns of a code and the blanks around it.
 const CODE: usize = 11;
 
-/// The line of the chain's first finding, below a blank one and the heading.
-const ROOT_ROW: usize = 2;
+/// Lines of a heading, with the blank one above it.
+const HEADING: usize = 2;
+
+/// The line of the chain's first finding, below its heading.
+const ROOT_ROW: usize = HEADING;
 
 /// Links of the chain that are always shown: the root, the last, and what is before it.
 const LEAST_LINKS: usize = 4;
@@ -32,10 +35,15 @@ const LEAST_LINKS: usize = 4;
 pub fn screen(out: &mut dyn Write, judged: &Judged, canvas: Canvas) -> io::Result<()> {
     let screen = Screen { judged, canvas };
     let head = screen.head();
-    let (commands, n_rows) = screen.commands();
-    let mut foot = screen.foot();
-    let fixed = head.len() + n_rows + foot.len();
-    let room = HEIGHT.saturating_sub(fixed);
+    let room =
+        |n_rows: usize, foot: &[String]| HEIGHT.saturating_sub(head.len() + n_rows + foot.len());
+    let notes = {
+        let (_, n_rows) = screen.commands(true);
+        room(n_rows, &screen.foot(true)) >= screen.n_wanted()
+    };
+    let (commands, n_rows) = screen.commands(notes);
+    let mut foot = screen.foot(notes);
+    let room = room(n_rows, &foot);
     let chain = screen.chain(room);
     let (others, in_short) = screen.others(room.saturating_sub(chain.len()));
     foot.splice(1..1, in_short);
@@ -53,6 +61,18 @@ struct Screen<'a> {
 impl Screen<'_> {
     fn diagnosis(&self) -> &Diagnosis {
         &self.judged.diagnosis
+    }
+
+    /// Rows of what says more than what a command or a name means: all links of the chain, the
+    /// words of its root, and two other findings.
+    fn n_wanted(&self) -> usize {
+        let n_links = self.diagnosis().chains.first().map_or(0, Vec::len);
+        let n_others = in_order(self.diagnosis()).len().saturating_sub(n_links);
+        let others = match n_others {
+            0 => 0,
+            n => HEADING + n.min(2),
+        };
+        HEADING + n_links + 1 + others
     }
 
     fn heading(&self, text: &str) -> [String; 2] {
@@ -148,7 +168,7 @@ impl Screen<'_> {
 
     /// At most three commands, each with what it is for, and the rows that they take: a long
     /// command is not cut.
-    fn commands(&self) -> (Vec<String>, usize) {
+    fn commands(&self, notes: bool) -> (Vec<String>, usize) {
         let rows: Vec<(&str, String)> = match self.diagnosis().state {
             State::Healthy => Vec::new(),
             State::Blind => self.to_see(),
@@ -166,11 +186,22 @@ impl Screen<'_> {
         for (label, command) in rows {
             let n_columns = 4 + width + command.chars().count();
             n_rows += n_columns.div_ceil(self.canvas.width.max(1));
-            let note = note(&command)
-                .filter(|note| n_columns + note.chars().count() <= self.canvas.width)
-                .map_or_else(String::new, |note| self.canvas.paint.on(Look::Quiet, note));
-            let command = self.canvas.paint.on(Look::Command, &command);
-            lines.push(format!("  {label:<width$}  {command}{note}"));
+            let note = note(&command);
+            let painted = self.canvas.paint.on(Look::Command, &command);
+            let line = format!("  {label:<width$}  {painted}");
+            // A long command goes on in the next row, and the note with it.
+            let used = (n_columns - 1) % self.canvas.width.max(1) + 1;
+            match note.map(|note| (self.canvas.paint.on(Look::Quiet, note), note)) {
+                None => lines.push(line),
+                Some((painted, note)) if used + note.chars().count() <= self.canvas.width => {
+                    lines.push(format!("{line}{painted}"));
+                }
+                Some(_) if !notes => lines.push(line),
+                Some((painted, _)) => {
+                    lines.extend([line, format!("  {:<width$}{painted}", "")]);
+                    n_rows += 1;
+                }
+            }
         }
         (lines, n_rows)
     }
@@ -227,8 +258,13 @@ impl Screen<'_> {
     }
 
     /// What could not be seen, in one line, and where the rest is.
-    fn foot(&self) -> Vec<String> {
+    fn foot(&self, notes: bool) -> Vec<String> {
         let mut lines = vec![String::new()];
+        if notes && self.has_patterns() {
+            let words = "<id> and <n> stand for any id and any number.";
+            let words = cut(words, self.canvas.width);
+            lines.push(self.canvas.paint.on(Look::Quiet, &words));
+        }
         lines.extend(self.blind_spots());
         let more = match self.diagnosis().findings.is_empty() {
             true => "Add --full for what was ruled out, and each blind spot.",
@@ -237,6 +273,13 @@ impl Screen<'_> {
         let more = cut(more, self.canvas.width);
         lines.push(self.canvas.paint.on(Look::Quiet, &more));
         lines
+    }
+
+    /// Whether a shown subject is a kind of cgroups, whose ids and numbers are left out.
+    fn has_patterns(&self) -> bool {
+        let findings = self.diagnosis().findings.iter();
+        let mut names = findings.map(|finding| &*finding.subject.name);
+        names.any(|name| name.contains("<id>") || name.contains("<n>"))
     }
 
     /// As many names as the line holds, then their number.
@@ -250,20 +293,14 @@ impl Screen<'_> {
             true => "Blind spots (not run as root): ",
             false => "Blind spots: ",
         };
-        let gaps = match diagnosis.gaps.len() {
-            0 => String::new(),
-            n => count(n as u64, "gap"),
-        };
+        // What a rule lacked and what a sensor could not see are both listed by --full.
         let line = |n_named: usize| {
             let names = unseen[..n_named].join(", ");
-            let rest = match unseen.len() - n_named {
-                0 => String::new(),
-                n if n_named == 0 => format!("{} not assessed", count(n as u64, "rule")),
-                n => format!("{n} more"),
-            };
-            let parts = [names, rest, gaps.clone()];
-            let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-            format!("{start}{}", parts.join(", "))
+            match (unseen.len() - n_named + diagnosis.gaps.len(), n_named) {
+                (0, _) => format!("{start}{names}"),
+                (n, 0) => format!("{start}{n}"),
+                (n, _) => format!("{start}{names}, {n} more"),
+            }
         };
         let fits = |n: &usize| line(*n).chars().count() <= self.canvas.width;
         let n_named = (0..=unseen.len()).rev().find(fits).unwrap_or(0);

@@ -1,11 +1,13 @@
 //! The dictionaries of the open segment: everything is in them once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use sexton_model::stack::{Frame, FrameId, NameId, StackId, StackNode, StackSample, StackTables};
 
 use super::item::{Item, MAX_NAME_BYTES};
+
+/// Each sample asks a few times. Names come from the node: the hash has a key of its own.
+type HashMap<K, V> = std::collections::HashMap<K, V, ahash::RandomState>;
 
 /// A segment is sealed before its dictionaries hold more: they are in memory.
 const MAX_STACKS: usize = 1 << 17;

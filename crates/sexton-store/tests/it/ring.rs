@@ -101,3 +101,30 @@ fn what_is_kept_outlives_what_it_was_kept_from() {
     assert_eq!(bundle.node().boot_id, "aa");
     assert!(bundle.stream(None, None).eq(busy(4001, 4000)));
 }
+
+#[test]
+fn a_boot_whose_name_was_damaged_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let ring = Ring::at(dir.path());
+    let _held = ring.hold().unwrap();
+    let boot = boot(&ring, "one");
+    record(&boot, 2);
+    assert!(ring.mend(&boot).unwrap().is_empty(), "nothing is wrong");
+    let file = boot.records.join("bundle.json");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    for damaged in ["", "{", &whole.replace("\"one\"", "\"ona\"")] {
+        std::fs::write(&file, damaged).unwrap();
+        let aside = boot.records.join("bundle.json.damaged");
+        let set_aside = ring.mend(&boot).unwrap();
+        assert_eq!(set_aside, std::slice::from_ref(&aside), "{damaged}");
+        assert_eq!(std::fs::read_to_string(aside).unwrap(), damaged);
+        let node = Node {
+            boot_id: boot.id.clone(),
+            ..node()
+        };
+        let writer = BundleWriter::create(&boot.records, limits(1 << 30), node, at(9_000_000));
+        writer.unwrap().finish(at(9_000_000)).unwrap();
+        let there = Bundle::open(&boot.records).unwrap().load(None, None);
+        assert_eq!(there.iter().filter(|it| it.fact().is_some()).count(), 4000);
+    }
+}

@@ -75,7 +75,9 @@ pub(crate) fn gap(ns: u64, blind: &'static str, why: Why) -> Record {
         at: at(ns),
         sensor: "test".into(),
         subject: Subject::node(),
-        body: Body::Gap(Gap::new(blind, why, "nothing to see").with_remedy("look again")),
+        body: Body::Gap(Box::new(
+            Gap::new(blind, why, "nothing to see").with_remedy("look again"),
+        )),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a boot will make before units start: units by generators, folders by
 //! `systemd-tmpfiles`, and what is mounted over empty folders. Read when first asked for, once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -9,9 +9,10 @@ use sexton_signatures::units::grammar;
 
 use crate::unit_file::interpreter::Kernel;
 use crate::unit_file::name;
+use crate::unit_file::start::VOLATILE;
 use crate::unit_file::tree::Tree;
 
-const GENERATORS: &[&str] = &[
+pub(crate) const GENERATORS: &[&str] = &[
     "/etc/systemd/system-generators",
     "/usr/local/lib/systemd/system-generators",
     "/usr/lib/systemd/system-generators",
@@ -37,15 +38,11 @@ const VIRTUAL: &[&str] = &[
     "devtmpfs",
     "cgroup",
     "cgroup2",
-    "none",
-    "auto",
     "hugetlbfs",
     "debugfs",
     "tracefs",
     "bpf",
     "binfmt_misc",
-    "fuse",
-    "overlay",
 ];
 
 /// See the module.
@@ -54,15 +51,39 @@ pub(crate) struct Boot {
     generators: OnceLock<Generators>,
     folders: OnceLock<HashSet<PathBuf>>,
     kernel: OnceLock<Kernel>,
-    pub(crate) unseen: Vec<Unseen>,
+    pub(crate) unseen: BTreeMap<PathBuf, Unseen>,
 }
 
 /// A filesystem that a boot mounts and that is not part of the image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unseen {
-    pub(crate) place: PathBuf,
+    place: PathBuf,
     /// What is mounted there, and what says so.
-    pub(crate) what: String,
+    what: String,
+    /// Whether it is another folder of the same tree.
+    is_bound: bool,
+}
+
+impl Unseen {
+    /// A text about what is missing below it, with the reason why nothing is certain.
+    pub(crate) fn doubt(&self, text: &str) -> String {
+        let place = self.place.display();
+        match self.is_bound {
+            true => format!("{text}, and a boot mounts another folder on {place}"),
+            false => format!(
+                "{text}, and {place} is another filesystem, which is not part of this image"
+            ),
+        }
+    }
+
+    /// The same as a gap.
+    pub(crate) fn gap(&self) -> String {
+        let (place, what) = (self.place.display(), &self.what);
+        match self.is_bound {
+            true => format!("{place}: a boot mounts {what} on it, which was not followed"),
+            false => format!("{place}: another filesystem ({what}) that is not part of this image"),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +94,7 @@ struct Generators {
 }
 
 impl Boot {
-    pub(crate) fn new(unseen: Vec<Unseen>) -> Self {
+    pub(crate) fn new(unseen: BTreeMap<PathBuf, Unseen>) -> Self {
         Self {
             unseen,
             ..Self::default()
@@ -93,6 +114,11 @@ impl Boot {
     pub(crate) fn makes_folder(&self, tree: &Tree<'_>, path: &Path) -> bool {
         let folders = self.folders.get_or_init(|| tmpfiles(tree));
         folders.contains(path)
+    }
+
+    /// The filesystem that is not here and that a path is on.
+    pub(crate) fn unseen_at(&self, path: &Path) -> Option<&Unseen> {
+        path.ancestors().find_map(|place| self.unseen.get(place))
     }
 
     pub(crate) fn kernel(&self, tree: &Tree<'_>) -> Kernel {
@@ -154,13 +180,19 @@ fn tmpfiles(tree: &Tree<'_>) -> HashSet<PathBuf> {
 /// not part of the image.
 ///
 /// Mounts come with what names them: `/etc/fstab`, or a unit.
-pub(crate) fn unseen(tree: &Tree<'_>, mounts: Vec<(grammar::Mount, String)>) -> Vec<Unseen> {
+pub(crate) fn unseen(
+    tree: &Tree<'_>,
+    mounts: Vec<(grammar::Mount, String)>,
+) -> BTreeMap<PathBuf, Unseen> {
     if tree.root().is_live() {
-        return Vec::new();
+        return BTreeMap::new();
     }
     let is_real = |mount: &grammar::Mount| {
         let is_file = mount.place.starts_with('/') && mount.place != "/";
-        is_file && !VIRTUAL.contains(&mount.sort.as_str())
+        let is_volatile = VOLATILE
+            .iter()
+            .any(|at| Path::new(&mount.place).starts_with(at));
+        is_file && !is_volatile && !VIRTUAL.contains(&mount.sort.as_str())
     };
     let is_empty = |mount: &grammar::Mount| {
         let entries = tree.root().list(Path::new(&mount.place));
@@ -170,9 +202,14 @@ pub(crate) fn unseen(tree: &Tree<'_>, mounts: Vec<(grammar::Mount, String)>) -> 
     let mounts = mounts.into_iter();
     let mounts = mounts.filter(|(mount, _)| is_real(mount) && is_empty(mount));
     mounts
-        .map(|(mount, by)| Unseen {
-            place: PathBuf::from(mount.place),
-            what: format!("{} in {by}", mount.what),
+        .map(|(mount, by)| {
+            let place = PathBuf::from(mount.place);
+            let unseen = Unseen {
+                place: place.clone(),
+                is_bound: mount.options.iter().any(|o| o == "bind" || o == "rbind"),
+                what: format!("{} in {by}", mount.what),
+            };
+            (place, unseen)
         })
         .collect()
 }

@@ -1,7 +1,6 @@
 //! One folder of the search path: its units, its links, and what they enable.
 
 use std::collections::{HashMap, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use sexton_host::Kind;
@@ -25,6 +24,9 @@ pub struct Want {
     pub unit: String,
     /// The link itself.
     pub link: PathBuf,
+    /// Whether it leads to `/dev/null`: then it says that nothing is to be started, whatever
+    /// weaker folders say.
+    pub is_null: bool,
 }
 
 /// One folder of the search path.
@@ -44,17 +46,8 @@ pub(crate) struct Folder {
     /// `NAME.d` folders.
     pub(crate) drop_ins: HashSet<String>,
     pub(crate) wants: Vec<Want>,
-}
-
-/// What is in a folder, up to a bound.
-fn some(tree: &mut Tree<'_>, folder: &Path) -> Vec<Entry> {
-    let mut entries = tree.list(folder);
-    if entries.len() > N_ENTRIES_MAX {
-        entries.truncate(N_ENTRIES_MAX);
-        let what = format!("only the first {N_ENTRIES_MAX} of its entries are looked at");
-        tree.gap(folder, &io::Error::new(io::ErrorKind::FileTooLarge, what));
-    }
-    entries
+    /// Whether it or a folder in it has more than was looked at.
+    pub(crate) is_cut: bool,
 }
 
 impl Folder {
@@ -64,7 +57,7 @@ impl Folder {
             path: path.to_owned(),
             ..Self::default()
         };
-        for entry in some(tree, path) {
+        for entry in folder.some(tree, path) {
             if entry.is_dir {
                 folder.read_sub(tree, &entry.name, version);
                 continue;
@@ -96,6 +89,12 @@ impl Folder {
         folder
     }
 
+    fn some(&mut self, tree: &mut Tree<'_>, folder: &Path) -> Vec<Entry> {
+        let (entries, is_cut) = tree.list_some(folder, N_ENTRIES_MAX);
+        self.is_cut |= is_cut;
+        entries
+    }
+
     fn read_sub(&mut self, tree: &mut Tree<'_>, sub: &str, version: Version) {
         let (by, how) = match sub.rsplit_once('.') {
             Some((by, "wants")) => (by, "wants"),
@@ -116,7 +115,7 @@ impl Folder {
             }
         };
         let path = self.path.join(sub);
-        for entry in some(tree, &path) {
+        for entry in self.some(tree, &path) {
             let link = path.join(&entry.name);
             let is_link = tree
                 .link_meta(&link)
@@ -131,11 +130,15 @@ impl Folder {
                     .or_default()
                     .push(entry.name.clone());
             }
+            let is_null = tree
+                .link(&link)
+                .is_ok_and(|target| target == Path::new("/dev/null"));
             self.wants.push(Want {
                 by: by.to_owned(),
                 how,
                 unit: entry.name,
                 link,
+                is_null,
             });
         }
     }
@@ -143,7 +146,7 @@ impl Folder {
     /// Links that enable for `systemctl`, and start nothing.
     fn note_links(&mut self, tree: &mut Tree<'_>, sub: &str) {
         let path = self.path.join(sub);
-        for entry in some(tree, &path) {
+        for entry in self.some(tree, &path) {
             if tree.link(&path.join(&entry.name)).is_err() {
                 continue;
             }

@@ -14,6 +14,15 @@ const START: &str = "default.target";
 /// How an edge is called that starts nothing.
 const NEEDS: &str = "needs";
 
+/// Settings that name units, and what their edges are called.
+const STARTS: [(&str, &str); 5] = [
+    ("Wants", "wants"),
+    ("Requires", "requires"),
+    ("BindsTo", "binds to"),
+    ("Upholds", "upholds"),
+    ("Requisite", NEEDS),
+];
+
 /// One thing that starts another, or needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
@@ -45,7 +54,7 @@ impl Graph {
         for unit in set.iter().filter(|unit| unit.state != State::Alias) {
             graph.add_settings(set, unit);
         }
-        for want in &set.wants {
+        for want in set.effective_wants() {
             let by = set.find(&want.by).map_or(&want.by, |unit| &unit.own_name);
             graph.add(set, by, &want.unit, want.how, want.link.clone());
         }
@@ -63,15 +72,8 @@ impl Graph {
 
     fn add_settings(&mut self, set: &UnitSet, unit: &Unit) {
         let settings = &unit.settings;
-        let keys = [
-            ("Wants", "wants"),
-            ("Requires", "requires"),
-            ("BindsTo", "binds to"),
-            ("Upholds", "upholds"),
-            ("Requisite", NEEDS),
-        ];
-        for (key, how) in keys {
-            for to in settings.words("Unit", key) {
+        for (key, how) in STARTS {
+            for to in named(unit, key) {
                 self.add(set, &unit.name, &to, how, unit.file.clone());
             }
         }
@@ -145,11 +147,16 @@ impl Graph {
 
     /// The shortest way from the start to a unit: the first edge begins at `default.target`.
     pub fn way(&self, unit: &str) -> Vec<&Edge> {
+        self.end_of_way(unit, usize::MAX)
+    }
+
+    /// The same, at most so many edges of it, the last ones.
+    pub fn end_of_way(&self, unit: &str, n_max: usize) -> Vec<&Edge> {
         let mut way = Vec::new();
         let mut seen = HashSet::new();
         let mut here = unit;
         while let Some(Some(n)) = self.reached.get(here) {
-            if !seen.insert(here) {
+            if way.len() == n_max || !seen.insert(here) {
                 break;
             }
             let edge = &self.edges[*n];
@@ -173,6 +180,37 @@ pub(crate) fn start_of(set: &UnitSet) -> &str {
     set.find(START).map_or(START, |unit| unit.own_name.as_str())
 }
 
+/// The units that a setting of a unit names.
+fn named(unit: &Unit, key: &str) -> impl Iterator<Item = String> {
+    let words = unit.settings.words("Unit", key).into_iter();
+    let names = words.filter_map(|word| expand(&unit.name, &word));
+    names.filter(|name| name::form(name).is_some())
+}
+
+/// All units that the settings of a unit name.
+pub(crate) fn all_named(unit: &Unit) -> Vec<String> {
+    let keys = STARTS.iter().map(|(key, _)| *key);
+    let mut names: Vec<String> = keys.flat_map(|key| named(unit, key)).collect();
+    names.extend(triggered(&unit.name, &unit.settings));
+    names
+}
+
+/// The name of a unit as another one writes it: an instance may hand on what it is called.
+/// `None` if only a boot can tell.
+pub(crate) fn expand(unit: &str, written: &str) -> Option<String> {
+    if !written.contains('%') {
+        return Some(written.to_owned());
+    }
+    let instance = name::instance(unit)?;
+    // Unescaped it is the same, where there is nothing to unescape.
+    let is_plain = !instance.contains(['-', '\\']);
+    let mut name = written.replace("%i", instance);
+    if is_plain {
+        name = name.replace("%I", instance);
+    }
+    (!name.contains('%')).then_some(name)
+}
+
 /// The unit that a socket, timer or path starts; `None` of other sorts.
 pub(crate) fn triggered(name: &str, settings: &Settings) -> Option<String> {
     let stem = name::stem(name);
@@ -184,8 +222,30 @@ pub(crate) fn triggered(name: &str, settings: &Settings) -> Option<String> {
     };
     let accepts = section == "Socket" && settings.is_true("Socket", "Accept");
     Some(match settings.last(section, key) {
-        Some(named) => named.to_owned(),
+        Some(named) => expand(name, named).unwrap_or_else(|| named.to_owned()),
         None if accepts => format!("{stem}@.service"),
         None => format!("{stem}.service"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_instances_hand_on() {
+        let check = |unit: &str, written: &str, expected: Option<&str>| {
+            assert_eq!(
+                expand(unit, written).as_deref(),
+                expected,
+                "{unit} {written}"
+            );
+        };
+        check("a@x.service", "b@%i.service", Some("b@x.service"));
+        check("a@x.service", "b@%I.service", Some("b@x.service"));
+        check("a@x-y.service", "b@%I.service", None);
+        check("a@x.service", "b.service", Some("b.service"));
+        check("a.service", "b@%i.service", None);
+        check("a@x.service", "b@%H.service", None);
+    }
 }

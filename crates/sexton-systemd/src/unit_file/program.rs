@@ -28,7 +28,9 @@ pub(crate) fn missing(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Op
             let first = words.first()?;
             let program = first.trim_start_matches(['@', '-', ':', '+', '!', '|']);
             let prefix = &first[..first.len() - program.len()];
-            if prefix.contains('-') || program.contains(['%', '$']) {
+            // Specifiers, variables and `\x20` are written out by systemd.
+            let is_plain = !program.contains(['%', '$', '\\']);
+            if prefix.contains('-') || !is_plain || is_laid_over(settings, Path::new(program)) {
                 continue;
             }
             if let Some(why) = is_missing(tree, set.kernel(tree), program, knows_path) {
@@ -37,6 +39,30 @@ pub(crate) fn missing(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Op
         }
     }
     None
+}
+
+/// Whether the service sees something else at a path than the image has there: what is bound
+/// or mounted for it alone, or an extension of `/usr` and `/opt`.
+pub(crate) fn is_laid_over(settings: &Settings, path: &Path) -> bool {
+    let is_below = |key: &str| {
+        let lists = settings.words("Service", key);
+        let mut places = lists.iter().map(|word| {
+            let mut parts = word.trim_start_matches('-').split(':');
+            let source = parts.next().unwrap_or_default();
+            parts.next().unwrap_or(source).to_owned()
+        });
+        places.any(|place| path.starts_with(place))
+    };
+    let extends = |key: &str| !settings.lines("Service", key).is_empty();
+    let may_be_extended = !path.is_absolute()
+        || ["/usr", "/opt", "/bin", "/sbin", "/lib"]
+            .iter()
+            .any(|folder| path.starts_with(folder));
+    let is_extended = extends("ExtensionImages") || extends("ExtensionDirectories");
+    ["BindPaths", "BindReadOnlyPaths", "MountImages"]
+        .iter()
+        .any(|key| is_below(key))
+        || may_be_extended && is_extended
 }
 
 fn is_missing(tree: &Tree<'_>, kernel: Kernel, program: &str, knows_path: bool) -> Option<String> {
@@ -57,5 +83,25 @@ fn is_missing(tree: &Tree<'_>, kernel: Kernel, program: &str, knows_path: bool) 
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some("no such file".into()),
         // What cannot be seen is not called missing.
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_service_sees_elsewhere() {
+        let check = |text: &str, path: &str, expected| {
+            let settings = Settings::parse(&format!("[Service]\n{text}\n"));
+            assert_eq!(is_laid_over(&settings, Path::new(path)), expected, "{text}");
+        };
+        check("BindPaths=/srv/x:/opt/tool", "/opt/tool/run", true);
+        check("BindPaths=/srv/x:/opt/tool", "/srv/x/run", false);
+        check("BindReadOnlyPaths=-/opt/tool", "/opt/tool/run", true);
+        check("MountImages=/x.raw:/opt/i", "/opt/i/run", true);
+        check("ExtensionImages=/x.raw", "/usr/bin/run", true);
+        check("ExtensionImages=/x.raw", "/srv/run", false);
+        check("", "/usr/bin/run", false);
     }
 }

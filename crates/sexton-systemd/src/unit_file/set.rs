@@ -1,22 +1,27 @@
 //! All units of a root.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use sexton_host::Root;
 
 use sexton_signatures::units::grammar;
 
-use crate::unit_file::boot::{self, Boot};
+use crate::unit_file::accounts::Accounts;
+use crate::unit_file::boot::{self, Boot, Unseen};
+use crate::unit_file::file::Assignment;
 use crate::unit_file::folder::Want;
+use crate::unit_file::graph;
 use crate::unit_file::interpreter::Kernel;
+use crate::unit_file::mounts;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::os::Os;
 use crate::unit_file::preset::{Preset, Presets};
 use crate::unit_file::restart::{Defaults, Restart};
 use crate::unit_file::settings::Settings;
-use crate::unit_file::start::{self, Accounts, Hindrance};
-use crate::unit_file::state::{Info, Search, State, Trouble};
+use crate::unit_file::start::{self, Hindrance};
+use crate::unit_file::state::{CONFIG, SEARCH, Search, State, Trouble};
 use crate::unit_file::sysv;
 use crate::unit_file::tree::{Tree, Unread};
 use crate::unit_file::udev::{self, Trigger};
@@ -44,11 +49,21 @@ pub struct Unit {
     pub bad: Option<String>,
     /// Why its file or one of its drop-ins could not be read: what it does is not known.
     pub unread: Option<String>,
+    /// Whether the only links that enable it for `systemctl` lead to `/dev/null`: then the service
+    /// manager does not start it.
+    pub is_turned_off: bool,
     /// Whether `systemctl list-unit-files` lists it: instances that links name and units that
     /// generators will make have no file.
     pub is_listed: bool,
     /// What it is set to do.
     pub settings: Settings,
+}
+
+impl Unit {
+    /// Whether links start it.
+    pub fn is_enabled(&self) -> bool {
+        self.state.is_enabled() && !self.is_turned_off
+    }
 }
 
 /// All units of a root, and what belongs to all of them.
@@ -63,7 +78,16 @@ pub struct UnitSet {
     pub os: Os,
     accounts: Accounts,
     boot: Boot,
+    /// What `.requires` folders say, by the unit whose folder it is.
+    required: HashMap<String, Vec<String>>,
+    /// Whether a folder has more units or links than were looked at.
+    is_cut: bool,
+    /// Whether there are more units than are looked at.
+    is_full: bool,
 }
+
+/// So many units are looked at: a full desktop has 700, and each takes about 10 KiB.
+const N_UNITS_MAX: usize = 10_000;
 
 impl UnitSet {
     /// Reads all of them.
@@ -82,10 +106,13 @@ impl UnitSet {
             os: Os::read(tree),
             accounts: Accounts::read(tree),
             boot: Boot::default(),
+            required: HashMap::new(),
+            is_full: false,
+            is_cut: search.folders.iter().any(|folder| folder.is_cut),
         };
         for folder in &search.folders {
             for (name, _) in &folder.units {
-                if !set.units.contains_key(name) {
+                if !set.units.contains_key(name) && set.has_room(tree, &folder.path) {
                     let path = folder.path.join(name);
                     let unit = unit(tree, &search, &presets, name, path, true);
                     set.units.insert(name.clone(), unit);
@@ -95,7 +122,32 @@ impl UnitSet {
         set.add_instances(tree, &search, &presets);
         set.add_generated(tree);
         set.note_aliases();
+        set.add_drop_ins_of_aliases(tree, &search);
+        set.note_files_elsewhere(tree);
+        set.note_requires();
+        set.note_turned_off();
         set
+    }
+
+    /// Whether another unit is looked at; that there are too many is said once.
+    fn has_room(&mut self, tree: &mut Tree<'_>, folder: &Path) -> bool {
+        let has_room = self.units.len() < N_UNITS_MAX;
+        if !has_room && !self.is_full {
+            self.is_full = true;
+            let what = format!("only {N_UNITS_MAX} units are looked at, and there are more");
+            tree.gap(folder, &io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
+        has_room
+    }
+
+    /// Whether a unit that is not known may be among those that were not looked at.
+    pub(crate) fn may_be_unseen(&self, tree: &Tree<'_>, name: &str) -> bool {
+        let is_there = |name: &str| {
+            let mut folders = SEARCH.iter();
+            folders.any(|folder| tree.link_meta(&Path::new(folder).join(name)).is_ok())
+        };
+        let template = || name::template(name).is_some_and(|template| is_there(&template));
+        (self.is_cut || self.is_full) && (is_there(name) || template())
     }
 
     /// All units by name.
@@ -118,6 +170,36 @@ impl UnitSet {
     /// Links that start units.
     pub fn wants(&self) -> &[Want] {
         &self.wants
+    }
+
+    /// The same, without those that a link to `/dev/null` in the same or a stronger folder of
+    /// the path turns off.
+    pub(crate) fn effective_wants(&self) -> impl Iterator<Item = &Want> {
+        let key = |want: &Want| (want.by.clone(), want.how, want.unit.clone());
+        // There are few of them, and of the others many.
+        let mut off: HashMap<(String, &str, String), bool> = HashMap::new();
+        for want in self.wants.iter().filter(|want| want.is_null) {
+            off.insert(key(want), false);
+        }
+        self.wants.iter().filter(move |want| {
+            if off.is_empty() {
+                return true;
+            }
+            match off.get_mut(&key(want)) {
+                None => true,
+                Some(is_decided) if *is_decided => false,
+                Some(is_decided) => {
+                    *is_decided = true;
+                    !want.is_null
+                }
+            }
+        })
+    }
+
+    /// What links in `NAME.requires` of a unit name.
+    pub(crate) fn required_by_links(&self, name: &str) -> &[String] {
+        let found = self.required.get(name);
+        found.map_or(&[][..], Vec::as_slice)
     }
 
     /// How a service is restarted; `None` for other sorts.
@@ -147,32 +229,37 @@ impl UnitSet {
         self.boot.kernel(tree)
     }
 
-    /// The filesystem that a text about a missing file speaks of, if it is one that is not here.
-    pub(crate) fn unseen(&self, text: &str) -> Option<&Path> {
+    /// What a text about a missing file comes to if it speaks of a filesystem that is not here.
+    pub(crate) fn doubt(&self, text: &str) -> Option<String> {
         let path = text
             .split(['=', ':', ' ', ','])
+            .map(|word| word.trim_start_matches(['|', '!']))
             .find(|word| word.starts_with('/'));
-        let unseen = &self.boot.unseen;
+        let own = path.and_then(|path| self.boot.unseen_at(Path::new(path)));
         // Without `/usr` there are no units and no libraries either.
-        let usr = unseen
-            .iter()
-            .find(|unseen| unseen.place == Path::new("/usr"));
-        let own = unseen
-            .iter()
-            .find(|unseen| path.is_some_and(|path| Path::new(path).starts_with(&unseen.place)));
-        own.or(usr).map(|unseen| unseen.place.as_path())
+        let unseen = own.or_else(|| self.boot.unseen_at(Path::new("/usr")))?;
+        Some(unseen.doubt(text))
     }
 
-    /// What a boot mounts and this image does not hold: place and device.
-    pub fn unseen_mounts(&self) -> impl Iterator<Item = (&Path, &str)> {
+    /// What a boot mounts and this image does not hold, as gaps, where that matters: it holds
+    /// units or packages, or one of these texts about what is not known speaks of it.
+    pub fn unseen_mounts<'a>(&self, unknown: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let end = |text: &'a str| text.rfind(", and ").map(|at| &text[at..]);
+        let ends: HashSet<&str> = unknown.filter_map(end).collect();
+        let is_needed = |place: &Path, unseen: &Unseen| {
+            ["/usr", "/var"].iter().any(|it| place == Path::new(it))
+                || ends.contains(unseen.doubt("").as_str())
+        };
         let unseen = self.boot.unseen.iter();
-        unseen.map(|unseen| (unseen.place.as_path(), unseen.what.as_str()))
+        let needed = unseen.filter(|(place, unseen)| is_needed(place, unseen));
+        needed.map(|(_, unseen)| unseen.gap()).collect()
     }
 
-    /// Units that links start and that have no file of their own.
+    /// Instances that links start or that settings name, and that have no file of their own.
     fn add_instances(&mut self, tree: &mut Tree<'_>, search: &Search, presets: &Presets) {
-        let names: BTreeSet<String> = self.wants.iter().map(|want| want.unit.clone()).collect();
-        for name in names {
+        let mut names: BTreeSet<String> = self.wants.iter().map(|want| want.unit.clone()).collect();
+        names.extend(self.iter().flat_map(graph::all_named));
+        while let Some(name) = names.pop_first() {
             let is_instance = name::form(&name) == Some(Form::Instance);
             let template = name::template(&name).and_then(|template| self.units.get(&template));
             let Some(path) = template
@@ -181,9 +268,11 @@ impl UnitSet {
             else {
                 continue;
             };
-            self.units
-                .entry(name)
-                .or_insert_with_key(|name| unit(tree, search, presets, name, path, false));
+            if !self.units.contains_key(&name) && self.has_room(tree, Path::new(CONFIG)) {
+                let found = unit(tree, search, presets, &name, path, false);
+                names.extend(graph::all_named(&found));
+                self.units.insert(name, found);
+            }
         }
     }
 
@@ -197,6 +286,7 @@ impl UnitSet {
                     how: "wants",
                     unit: script.unit.clone(),
                     link: script.path.clone(),
+                    is_null: false,
                 });
             }
             self.add_made(script.unit, script.path);
@@ -206,9 +296,9 @@ impl UnitSet {
         let mut all: Vec<_> = listed
             .map(|mount| (mount, "/etc/fstab".to_owned()))
             .collect();
-        all.extend(self.iter().filter_map(mount_of));
+        all.extend(self.iter().filter_map(mounts::of_unit));
         self.boot = Boot::new(boot::unseen(tree, all));
-        for name in mounts(&table) {
+        for name in mounts::names(&table) {
             if !self.units.contains_key(&name) {
                 self.add_made(name, "/etc/fstab".into());
             }
@@ -226,6 +316,7 @@ impl UnitSet {
             aliases: Vec::new(),
             bad: None,
             unread: None,
+            is_turned_off: false,
             is_listed: false,
             settings: Settings::default(),
             name: name.clone(),
@@ -242,6 +333,64 @@ impl UnitSet {
         for (own, alias) in links {
             if let Some(unit) = self.units.get_mut(&own) {
                 unit.aliases.push(alias);
+            }
+        }
+    }
+
+    /// Drop-ins may be in the folder of any name of a unit.
+    fn add_drop_ins_of_aliases(&mut self, tree: &mut Tree<'_>, search: &Search) {
+        let has_drop_in = |alias: &String| {
+            let mut folders = search.folders.iter();
+            folders.any(|folder| folder.drop_ins.contains(alias))
+        };
+        for unit in self.units.values_mut() {
+            if unit.settings.is_empty() || !unit.aliases.iter().any(has_drop_in) {
+                continue;
+            }
+            let names = std::iter::once(&unit.own_name).chain(&unit.aliases);
+            let names = names.map(String::as_str).collect::<Vec<_>>();
+            unit.settings = settings(tree, search, &unit.file, &names, &mut unit.unread);
+        }
+    }
+
+    /// A link to a file on a filesystem that is not here is not broken: it was not seen.
+    fn note_files_elsewhere(&mut self, tree: &Tree<'_>) {
+        let boot = &self.boot;
+        for unit in self.units.values_mut().filter(|unit| unit.bad.is_some()) {
+            let Ok(target) = tree.link(&unit.path) else {
+                continue;
+            };
+            let folder = unit.path.parent().unwrap_or(Path::new("/"));
+            let target = folder.join(target);
+            if let Some(unseen) = boot.unseen_at(&target) {
+                let target = target.display();
+                unit.bad = None;
+                unit.unread = Some(unseen.doubt(&format!("its file is {target}")));
+            }
+        }
+    }
+
+    fn note_requires(&mut self) {
+        let mut required: HashMap<String, Vec<String>> = HashMap::new();
+        for want in self.effective_wants().filter(|want| want.how == "requires") {
+            let own = self.units.get(&want.by).map(|unit| &unit.own_name);
+            let units = required.entry(own.unwrap_or(&want.by).clone()).or_default();
+            units.push(want.unit.clone());
+        }
+        self.required = required;
+    }
+
+    fn note_turned_off(&mut self) {
+        let on: HashSet<&str> = self
+            .effective_wants()
+            .map(|want| want.unit.as_str())
+            .collect();
+        let off = self.wants.iter().filter(|want| want.is_null);
+        let off = off.filter(|want| !on.contains(want.unit.as_str()));
+        let off: Vec<String> = off.map(|want| want.unit.clone()).collect();
+        for name in off {
+            if let Some(unit) = self.units.get_mut(&name) {
+                unit.is_turned_off = true;
             }
         }
     }
@@ -264,7 +413,7 @@ fn unit(
     let (preset, rule) = presets.of(name);
     let settings = match &info {
         Some(info) if !info.is_masked && state != State::Alias => {
-            settings(tree, search, info, &mut unread)
+            settings(tree, search, &info.path, &[&info.name], &mut unread)
         }
         _ => Settings::default(),
     };
@@ -283,23 +432,26 @@ fn unit(
         aliases: Vec::new(),
         bad,
         unread,
+        is_turned_off: false,
         is_listed,
         settings,
     }
 }
 
-/// The file and its drop-ins, of the unit, its template, its prefixes and its sort.
+/// The file and its drop-ins, of all names of the unit, its template, its prefixes and its sort.
 fn settings(
     tree: &mut Tree<'_>,
     search: &Search,
-    info: &Info,
+    file: &PathBuf,
+    names: &[&str],
     unread: &mut Option<String>,
 ) -> Settings {
     let mut settings = Settings::default();
-    let drop_ins = search.drop_ins(tree, &drop_in_names(&info.name));
-    for path in std::iter::once(&info.path).chain(&drop_ins) {
+    let drop_ins = search.drop_ins(tree, &drop_in_names(names));
+    for path in std::iter::once(file).chain(&drop_ins) {
         match tree.settings(path) {
-            Ok(file) => settings.add_file(file),
+            Ok(file) if tree.has_room_for(weight(&file), path) => settings.add_file(file),
+            Ok(_) => *unread = Some("there are too many settings to judge it".to_owned()),
             Err(Unread::Missing) => {}
             Err(Unread::Hidden) => {
                 *unread = Some(format!("{} cannot be read", path.display()));
@@ -309,78 +461,27 @@ fn settings(
     settings
 }
 
+/// What it costs to judge a unit by a file: its settings, and four bytes of a value as one.
+fn weight(file: &[Assignment]) -> usize {
+    let settings = file.iter().map(|setting| 1 + setting.value.len() / 4);
+    1 + settings.sum::<usize>()
+}
+
 /// `a-b.service`, `a-.service`, `service`.
-fn drop_in_names(name: &str) -> Vec<String> {
-    let mut names = vec![name.to_owned()];
-    names.extend(name::template(name));
-    let sort = name::sort(name);
-    let mut stem = name::stem(name);
-    while let Some((prefix, _)) = stem.trim_end_matches('-').rsplit_once('-') {
-        names.push(format!("{prefix}-.{sort}"));
-        stem = prefix;
-    }
-    names.push(sort.to_owned());
-    names
-}
-
-/// What a mount unit mounts, unless it is masked.
-fn mount_of(unit: &Unit) -> Option<(grammar::Mount, String)> {
-    let said = |key| unit.settings.last("Mount", key).unwrap_or_default();
-    let is_mount = name::sort(&unit.name) == "mount" && !unit.state.is_masked();
-    let mount = grammar::Mount {
-        what: said("What").to_owned(),
-        place: said("Where").to_owned(),
-        sort: said("Type").to_owned(),
-        options: Vec::new(),
-    };
-    (is_mount && !mount.what.is_empty()).then(|| (mount, unit.name.clone()))
-}
-
-/// Names of the mounts and swaps in `/etc/fstab`.
-fn mounts(table: &str) -> Vec<String> {
-    let name = |mount: grammar::Mount| match mount.sort.as_str() {
-        "swap" => Some(format!("{}.swap", escape(&device(&mount.what)?))),
-        _ if mount.place.starts_with('/') => Some(format!("{}.mount", escape(&mount.place))),
-        _ => None,
-    };
-    let mounts = grammar::fstab(table).into_iter();
-    mounts.filter_map(name).collect()
-}
-
-/// The device that `UUID=` and its kin name, as `systemd-fstab-generator` looks for it.
-fn device(what: &str) -> Option<String> {
-    let (tag, value) = match what.split_once('=') {
-        None => return what.starts_with('/').then(|| what.to_owned()),
-        Some(found) => found,
-    };
-    let folder = match tag {
-        "UUID" => "by-uuid",
-        "LABEL" => "by-label",
-        "PARTUUID" => "by-partuuid",
-        "PARTLABEL" => "by-partlabel",
-        _ => return None,
-    };
-    Some(format!("/dev/disk/{folder}/{value}"))
-}
-
-/// A path as systemd writes it in names: `/dev/disk/by-id` is `dev-disk-by\x2did`.
-fn escape(path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() {
-        return "-".into();
-    }
-    let mut name = String::new();
-    for (n, b) in parts.join("/").bytes().enumerate() {
-        match b {
-            b'/' => name.push('-'),
-            b'.' if n == 0 => name.push_str("\\x2e"),
-            b if b.is_ascii_alphanumeric() || b == b':' || b == b'_' || b == b'.' => {
-                name.push(b.into())
-            }
-            b => name.push_str(&format!("\\x{b:02x}")),
+fn drop_in_names(of: &[&str]) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in of {
+        names.push((*name).to_owned());
+        names.extend(name::template(name));
+        let sort = name::sort(name);
+        let mut stem = name::stem(name);
+        while let Some((prefix, _)) = stem.trim_end_matches('-').rsplit_once('-') {
+            names.push(format!("{prefix}-.{sort}"));
+            stem = prefix;
         }
     }
-    name
+    names.extend(of.first().map(|name| name::sort(name).to_owned()));
+    names
 }
 
 #[cfg(test)]
@@ -388,24 +489,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_of_a_table() {
-        let table = "# c\n/dev/sda1 / ext4 defaults 0 1\nUUID=1 /srv/my-data xfs x\n/swap.img none swap sw 0 0\nproc\n\
-            x /a\\040b ext4\nUUID=1-2 none swap\n";
-        assert_eq!(
-            mounts(table),
-            [
-                "-.mount",
-                r"srv-my\x2ddata.mount",
-                "swap.img.swap",
-                r"a\x20b.mount",
-                r"dev-disk-by\x2duuid-1\x2d2.swap"
-            ]
-        );
-    }
-
-    #[test]
     fn drop_ins_of_prefixes() {
-        let names = drop_in_names("a-b-c@x.service");
+        let names = drop_in_names(&["a-b-c@x.service"]);
         assert_eq!(
             names,
             [

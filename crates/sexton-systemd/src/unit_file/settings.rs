@@ -41,6 +41,15 @@ impl Settings {
         (!last.value.is_empty()).then_some(last.value.as_str())
     }
 
+    /// The last value of a key that takes one of these words; systemd passes over all others.
+    pub fn last_word(&self, section: &str, key: &str, words: &[&str]) -> Option<&str> {
+        let found = |a: &&Assignment| {
+            a.section == section && a.key == key && words.contains(&a.value.as_str())
+        };
+        let last = self.all().rfind(found)?;
+        Some(last.value.as_str())
+    }
+
     /// The values of a key that holds a list of lines; an empty one begins it anew.
     pub fn lines(&self, section: &str, key: &str) -> Vec<&str> {
         let mut lines = Vec::new();

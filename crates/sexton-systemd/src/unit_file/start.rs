@@ -1,16 +1,17 @@
 //! Whether a unit can start here at all.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use sexton_host::Kind;
 
+use crate::unit_file::accounts::Accounts;
 use crate::unit_file::condition::{self, Outcome};
 use crate::unit_file::graph;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::program;
 use crate::unit_file::set::{Unit, UnitSet};
 use crate::unit_file::settings::Settings;
+use crate::unit_file::state::State;
 use crate::unit_file::timer;
 use crate::unit_file::tree::Tree;
 
@@ -38,68 +39,6 @@ pub(crate) const PROGRAM_FOLDERS: &[&str] = &[
 /// Folders that only a boot fills.
 pub(crate) const VOLATILE: &[&str] = &["/run", "/proc", "/sys", "/dev", "/tmp", "/var/run"];
 
-/// The users and groups of an image.
-#[derive(Debug, Clone, Default)]
-pub struct Accounts {
-    users: HashSet<String>,
-    groups: HashSet<String>,
-    /// Whether there may be more of them, in a directory service.
-    is_open: bool,
-}
-
-impl Accounts {
-    pub(crate) fn read(tree: &mut Tree<'_>) -> Self {
-        let mut accounts = Self::default();
-        let first = |line: &str| line.split(':').next().unwrap_or_default().to_owned();
-        for (file, names) in [
-            ("passwd", &mut accounts.users),
-            ("group", &mut accounts.groups),
-        ] {
-            for folder in ["/etc", "/usr/lib"] {
-                let text = tree.text(&Path::new(folder).join(file));
-                names.extend(text.unwrap_or_default().lines().map(first));
-            }
-        }
-        let table = tree.text(Path::new("/etc/nsswitch.conf"));
-        accounts.is_open = is_open(&table.unwrap_or_default());
-        // systemd-sysusers makes these at boot, before services that need them.
-        for folder in ["/etc/sysusers.d", "/usr/lib/sysusers.d"] {
-            for entry in tree.list(Path::new(folder)) {
-                let path = Path::new(folder).join(&entry.name);
-                let text = tree.text(&path).unwrap_or_default();
-                for line in text.lines() {
-                    let mut words = line.split_whitespace();
-                    match (words.next(), words.next()) {
-                        (Some(sort), Some(name)) if sort.starts_with('u') => {
-                            accounts.users.insert(name.to_owned());
-                            accounts.groups.insert(name.to_owned());
-                        }
-                        (Some("g"), Some(name)) => {
-                            accounts.groups.insert(name.to_owned());
-                        }
-                        _ => {}
-                    }
-                }
-            }
-        }
-        accounts
-    }
-}
-
-/// Whether accounts are looked up in more than files.
-fn is_open(table: &str) -> bool {
-    const FILES: &[&str] = &[
-        "files", "compat", "systemd", "altfiles", "usrfiles", "db", "role",
-    ];
-    let is_elsewhere = |word: &str| !word.starts_with('[') && !FILES.contains(&word);
-    let lines = table.lines().filter_map(|line| {
-        let line = line.split('#').next().unwrap_or_default();
-        line.split_once(':')
-    });
-    let mut lines = lines.filter(|(key, _)| ["passwd", "group"].contains(&key.trim()));
-    lines.any(|(_, words)| words.split_whitespace().any(is_elsewhere))
-}
-
 /// What keeps a unit from starting: the first thing that does.
 pub(crate) fn hindrance(
     tree: &Tree<'_>,
@@ -107,34 +46,41 @@ pub(crate) fn hindrance(
     accounts: &Accounts,
     unit: &Unit,
 ) -> Option<Hindrance> {
+    // A template is not started, and each of its instances may be set otherwise.
+    if name::form(&unit.name) == Some(Form::Template) {
+        return None;
+    }
     let settings = &unit.settings;
     // Conditions come first, as in systemd: a unit that is skipped does not fail, and of one
     // that may be skipped nobody can say that it will.
     match condition::outcome(tree, settings, "Condition") {
         Outcome::Unmet(text) => {
-            return Some(Hindrance::Skipped(format!("{text} does not hold here")));
+            let skipped = format!("{text} does not hold here");
+            return Some(match set.doubt(&skipped) {
+                Some(doubt) => Hindrance::Unknown(doubt),
+                None => Hindrance::Skipped(skipped),
+            });
         }
         Outcome::Unknown => return None,
         Outcome::Met => {}
     }
+    // Of what a generator will make nothing is known yet.
+    let is_read = unit.state != State::Generated && unit.bad.is_none();
     let fails = match condition::outcome(tree, settings, "Assert") {
         Outcome::Unmet(text) => Some(format!("{text} does not hold here")),
         Outcome::Met | Outcome::Unknown => None,
     };
     let fails = fails
-        .or_else(|| refused(&unit.name, settings))
-        .or_else(|| missing_folder(tree, set, settings))
+        .or_else(|| is_read.then(|| refused(&unit.name, settings)).flatten())
+        .or_else(|| missing_folder(tree, set, accounts, settings))
         .or_else(|| program::missing(tree, set, settings))
         .or_else(|| missing_environment(tree, settings))
         .or_else(|| missing_account(accounts, settings))
-        .or_else(|| missing_unit(tree, set, settings))
+        .or_else(|| missing_unit(tree, set, unit))
         .or_else(|| no_target(tree, set, &unit.name, settings))?;
     // What is missing may be on a filesystem that is not here.
-    Some(match set.unseen(&fails) {
-        Some(place) => Hindrance::Unknown(format!(
-            "{fails}, and {} is another filesystem, which is not part of this image",
-            place.display()
-        )),
+    Some(match set.doubt(&fails) {
+        Some(doubt) => Hindrance::Unknown(doubt),
         None => Hindrance::Fails(fails),
     })
 }
@@ -158,8 +104,7 @@ fn missing_environment(tree: &Tree<'_>, settings: &Settings) -> Option<String> {
 }
 
 fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
-    let knows_all = !accounts.users.is_empty() && !accounts.is_open;
-    if settings.is_true("Service", "DynamicUser") || !knows_all {
+    if settings.is_true("Service", "DynamicUser") || !accounts.are_known() {
         return None;
     }
     let one = |key: &'static str| {
@@ -170,12 +115,12 @@ fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
     let more = more.into_iter().map(|name| ("SupplementaryGroups", name));
     let named = one("User").chain(one("Group")).chain(more);
     for (key, name) in named {
-        let known = match key {
-            "User" => &accounts.users,
-            _ => &accounts.groups,
+        let is_known = match key {
+            "User" => accounts.has_user(&name),
+            _ => accounts.has_group(&name),
         };
         let is_number = name.bytes().all(|b| b.is_ascii_digit());
-        if !is_number && !name.contains('%') && !known.contains(&name) {
+        if !is_number && !name.contains('%') && !is_known {
             return Some(format!("{key}={name}: there is none of that name"));
         }
     }
@@ -184,7 +129,12 @@ fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
 
 /// Folders that must be there before a program runs. systemd and `systemd-tmpfiles` make some
 /// of them at boot.
-fn missing_folder(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<String> {
+fn missing_folder(
+    tree: &Tree<'_>,
+    set: &UnitSet,
+    accounts: &Accounts,
+    settings: &Settings,
+) -> Option<String> {
     let is_made = |path: &Path| {
         let own = [
             ("StateDirectory", "/var/lib"),
@@ -201,7 +151,7 @@ fn missing_folder(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option
                 .into_iter()
                 .any(|name| Path::new(folder).join(name).starts_with(path))
         });
-        is_own || set.makes_folder(tree, path)
+        is_own || accounts.makes_home(path) || set.makes_folder(tree, path)
     };
     // Inside another root, the working directory is that root's.
     let has_root = has_own_root(settings);
@@ -213,7 +163,8 @@ fn missing_folder(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option
         };
         let path = Path::new(value);
         let is_volatile = VOLATILE.iter().any(|folder| path.starts_with(folder));
-        if !path.is_absolute() || is_volatile || value.contains('%') || is_made(path) {
+        let is_elsewhere = value.contains('%') || program::is_laid_over(settings, path);
+        if !path.is_absolute() || is_volatile || is_elsewhere || is_made(path) {
             continue;
         }
         match tree.root().meta(path) {
@@ -236,37 +187,86 @@ pub(crate) fn has_own_root(settings: &Settings) -> bool {
 /// What systemd refuses to load: a service without a command or with two, where it takes one, and
 /// settings that do not go together.
 fn refused(name: &str, settings: &Settings) -> Option<String> {
-    let listens = settings.starting_with("Socket", "Listen").next().is_some();
-    if name::sort(name) == "socket" && !settings.is_empty() && !listens {
-        return Some("it has no Listen*= setting".into());
+    let says = |section, start| settings.starting_with(section, start).next().is_some();
+    match name::sort(name) {
+        "service" => refused_service(settings),
+        "socket" if !says("Socket", "Listen") => Some("it has no Listen*= setting".into()),
+        "path" if !says("Path", "Path") && !says("Path", "DirectoryNotEmpty") => {
+            Some("it has no Path*= setting".into())
+        }
+        _ => None,
     }
-    if name::sort(name) != "service" || settings.is_empty() {
-        return None;
+}
+
+const SERVICE_TYPES: &[&str] = &[
+    "simple",
+    "exec",
+    "forking",
+    "oneshot",
+    "dbus",
+    "notify",
+    "notify-reload",
+    "idle",
+];
+
+const RESTARTS: &[&str] = &[
+    "no",
+    "on-success",
+    "on-failure",
+    "on-abnormal",
+    "on-watchdog",
+    "on-abort",
+    "always",
+];
+
+/// How many commands a line holds: a semicolon between spaces parts them. Where there are
+/// quotes it may be in one, and is not counted.
+fn n_commands(line: &str) -> usize {
+    match line.contains(['"', '\'']) {
+        true => 1,
+        false => {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let commands = words.split(|word| *word == ";");
+            commands.filter(|command| !command.is_empty()).count()
+        }
     }
-    let n_commands = settings.lines("Service", "ExecStart").len();
-    let has_stop = !settings.lines("Service", "ExecStop").is_empty();
+}
+
+/// What `service_verify` of systemd refuses, in its order.
+fn refused_service(settings: &Settings) -> Option<String> {
+    let commands = settings.lines("Service", "ExecStart");
+    let n_commands = commands.into_iter().map(n_commands).sum::<usize>();
+    let has_name = settings.last("Service", "BusName").is_some();
+    let sort = match settings.last_word("Service", "Type", SERVICE_TYPES) {
+        Some(sort) => sort,
+        None if has_name => "dbus",
+        None if n_commands > 0 => "simple",
+        None => "oneshot",
+    };
+    let is_oneshot = sort == "oneshot";
     let has_action = settings
         .last("Unit", "SuccessAction")
         .is_some_and(|action| action != "none");
-    let is_oneshot = settings.last("Service", "Type") == Some("oneshot");
+    let has_stop = !settings.lines("Service", "ExecStop").is_empty();
     let stays = settings.is_true("Service", "RemainAfterExit");
-    let restart = settings.last("Service", "Restart");
-    let is_dbus = settings.last("Service", "Type") == Some("dbus");
-    if is_dbus && settings.last("Service", "BusName").is_none() {
-        return Some("it is Type=dbus, and has no BusName=".into());
-    }
-    if let Some(when @ ("always" | "on-success")) = restart.filter(|_| is_oneshot) {
-        return Some(format!("Type=oneshot does not go with Restart={when}"));
-    }
-    match (n_commands, is_oneshot) {
-        (0, _) if !has_stop && !has_action => Some("it has no ExecStart=".into()),
-        (0, false) => Some("it has no ExecStart=, and is not Type=oneshot".into()),
-        (0, true) if !stays && !has_action => {
-            Some("it has no ExecStart=, and no RemainAfterExit=yes".into())
+    match n_commands {
+        0 if !has_stop && !has_action => return Some("it has no ExecStart=".into()),
+        0 if !is_oneshot => return Some("it has no ExecStart=, and is not Type=oneshot".into()),
+        0 if !stays && !has_action => {
+            return Some("it has no ExecStart=, and no RemainAfterExit=yes".into());
         }
-        (2.., false) => Some(format!(
-            "it has {n_commands} ExecStart=, and only Type=oneshot may have more than one"
-        )),
+        2.. if !is_oneshot => {
+            return Some(format!(
+                "it has {n_commands} ExecStart=, and only Type=oneshot may have more than one"
+            ));
+        }
+        _ => {}
+    }
+    match settings.last_word("Service", "Restart", RESTARTS) {
+        Some(when @ ("always" | "on-success")) if is_oneshot => {
+            Some(format!("Type=oneshot does not go with Restart={when}"))
+        }
+        _ if sort == "dbus" && !has_name => Some("it is Type=dbus, and has no BusName=".into()),
         _ => None,
     }
 }
@@ -289,51 +289,46 @@ fn no_target(tree: &Tree<'_>, set: &UnitSet, name: &str, settings: &Settings) ->
         Some(found) if found.state.is_masked() => {
             Some(format!("it starts {unit}, which is masked"))
         }
-        None if !set.may_be_generated(tree, &unit) => {
+        None if !set.may_be_generated(tree, &unit) && !set.may_be_unseen(tree, &unit) => {
             Some(format!("it starts {unit}, and there is no such unit"))
         }
         _ => None,
     }
 }
 
-fn missing_unit(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Option<String> {
+fn missing_unit(tree: &Tree<'_>, set: &UnitSet, unit: &Unit) -> Option<String> {
     for key in ["Requires", "BindsTo", "Requisite"] {
-        for unit in settings.words("Unit", key) {
-            // These are made by the kernel or by generators, not by files.
-            let is_made =
-                ["device", "mount", "swap", "slice", "scope"].contains(&name::sort(&unit));
-            if is_made || unit.contains('%') {
-                continue;
-            }
-            match set.find(&unit) {
-                None if set.may_be_generated(tree, &unit) => {}
-                None => return Some(format!("{key}={unit}: there is no such unit")),
-                Some(found) if found.state.is_masked() => {
-                    return Some(format!("{key}={unit}: that unit is masked"));
-                }
-                Some(_) => {}
+        let written = unit.settings.words("Unit", key).into_iter();
+        for needed in written.filter_map(|word| graph::expand(&unit.name, &word)) {
+            if let Some(why) = lacks(tree, set, &needed) {
+                return Some(format!("{key}={needed}: {why}"));
             }
         }
     }
-    None
+    set.required_by_links(&unit.name).iter().find_map(|needed| {
+        let why = lacks(tree, set, needed)?;
+        Some(format!("a link in {}.requires: {needed}: {why}", unit.name))
+    })
+}
+
+/// Why a unit that another one needs cannot be had.
+fn lacks(tree: &Tree<'_>, set: &UnitSet, needed: &str) -> Option<&'static str> {
+    // These are made by the kernel or by generators, not by files.
+    let is_made = ["device", "mount", "swap", "slice", "scope"].contains(&name::sort(needed));
+    if is_made {
+        return None;
+    }
+    match set.find(needed) {
+        None if set.may_be_generated(tree, needed) || set.may_be_unseen(tree, needed) => None,
+        None => Some("there is no such unit"),
+        Some(found) if found.state.is_masked() => Some("that unit is masked"),
+        Some(_) => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn accounts_of_a_directory_service() {
-        let check = |table: &str, expected| assert_eq!(is_open(table), expected, "{table}");
-        check(
-            "passwd: files systemd\ngroup:\tfiles [SUCCESS=merge] systemd\n",
-            false,
-        );
-        check("passwd: files sss\n", true);
-        check(" group : compat ldap # x\n", true);
-        check("# passwd: ldap\nhosts: files dns\n", false);
-        check("", false);
-    }
 
     #[test]
     fn what_systemd_refuses() {
@@ -349,6 +344,13 @@ mod tests {
             Some("it has no Listen*= setting"),
         );
         check("a.socket", "[Socket]\nListenStream=80\n", None);
+        check("a.socket", "[Socket]\n", Some("it has no Listen*= setting"));
+        check(
+            "a.path",
+            "[Path]\nMakeDirectory=yes\n",
+            Some("it has no Path*= setting"),
+        );
+        check("a.path", "[Path]\nDirectoryNotEmpty=/x\n", None);
         let dbus = format!("{start}Type=dbus\n");
         check(
             "a.service",
@@ -360,5 +362,26 @@ mod tests {
         let refused = Some("Type=oneshot does not go with Restart=always");
         check("a.service", &format!("{oneshot}always\n"), refused);
         check("a.service", &format!("{oneshot}on-failure\n"), None);
+        // Without a type, and with nothing to start, it is oneshot.
+        let stop = "[Service]\nExecStop=/x\n";
+        check("a.service", &format!("{stop}RemainAfterExit=yes\n"), None);
+        let refused = Some("it has no ExecStart=, and no RemainAfterExit=yes");
+        check("a.service", stop, refused);
+        check(
+            "a.service",
+            "[Unit]\nSuccessAction=reboot\n[Service]\n",
+            None,
+        );
+        let refused = Some("it has no ExecStart=, and is not Type=oneshot");
+        check("a.service", &format!("{stop}BusName=a.b\n"), refused);
+        check("a.service", &format!("{start}Type=nonsense\n"), None);
+        let oneshot = format!("{start}ExecStart=/y\nType=oneshot\n");
+        check("a.service", &format!("{oneshot}Type=Simple\n"), None);
+        check("a.service", &format!("{oneshot}Type=\n"), None);
+        let refused = Some("it has 2 ExecStart=, and only Type=oneshot may have more than one");
+        check("a.service", "[Service]\nExecStart=/x ; /y\n", refused);
+        check("a.service", "[Service]\nExecStart=/x ';'\n", None);
+        check("a.service", "[Service]\nExecStart=/x ;\n", None);
+        check("a.service", "[Service]\nExecStart=/x \\;\n", None);
     }
 }

@@ -4,6 +4,7 @@
 //! later agree on it): follow links to the file, see whether it is masked, an alias,
 //! generated, then look for links that enable it, in every folder of the search path.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sexton_host::Kind;
@@ -340,6 +341,12 @@ impl Search {
                     .file_name()
                     .is_some_and(|last| name::form(&last.to_string_lossy()).is_some());
                 let is_by_name = is_unit && self.version.follows_names();
+                let last = target.file_name().unwrap_or_default().to_string_lossy();
+                if is_by_name && name::sort(&last) != sort {
+                    return Err(Trouble::Bad(format!(
+                        "it leads to {last}, which is no {sort}"
+                    )));
+                }
                 Ok(Step::Link(target, is_inside || is_by_name))
             }
         }
@@ -372,7 +379,7 @@ impl Search {
 
     /// Drop-ins of these names, in the order in which they count.
     pub(crate) fn drop_ins(&self, tree: &mut Tree<'_>, names: &[String]) -> Vec<PathBuf> {
-        let mut files: Vec<(String, PathBuf)> = Vec::new();
+        let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
         for name in names {
             for folder in self
                 .folders
@@ -380,16 +387,17 @@ impl Search {
                 .filter(|folder| folder.drop_ins.contains(name))
             {
                 let path = folder.path.join(format!("{name}.d"));
-                for entry in tree.list(&path) {
-                    let is_new = files.iter().all(|(known, _)| *known != entry.name);
-                    if entry.name.ends_with(".conf") && is_new {
-                        files.push((entry.name.clone(), path.join(&entry.name)));
-                    }
+                let drop_ins = tree.drop_ins(&path);
+                if !tree.has_room_for(drop_ins.len(), &path) {
+                    break;
+                }
+                for drop_in in drop_ins.iter() {
+                    let file = files.entry(drop_in.clone());
+                    file.or_insert_with(|| path.join(drop_in));
                 }
             }
         }
-        files.sort();
-        files.into_iter().map(|(_, path)| path).collect()
+        files.into_values().collect()
     }
 
     /// The state of a unit that was discovered under a name.

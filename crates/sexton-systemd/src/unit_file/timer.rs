@@ -63,42 +63,47 @@ pub fn elapses(settings: &Settings) -> bool {
 
 /// How often a day a time of the calendar comes, over the years; `None` if it cannot be read.
 fn calendar(text: &str) -> Option<f64> {
-    let short = text.trim().to_ascii_lowercase();
-    let days_a_year = match short.as_str() {
+    short(text).or_else(|| match text.rsplit_once(' ') {
+        // A zone of time moves the start and does not change how often it comes.
+        Some((rest, zone)) if is_zone(zone) => short(rest).or_else(|| written(rest)),
+        _ => written(text),
+    })
+}
+
+/// Words for the most common times.
+fn short(text: &str) -> Option<f64> {
+    let days_a_year = match text.trim().to_ascii_lowercase().as_str() {
         "minutely" => return Some(1_440.0),
         "hourly" => return Some(24.0),
         "daily" => return Some(1.0),
         "weekly" => return Some(1.0 / 7.0),
         "monthly" => 12.0,
         "quarterly" => 4.0,
-        "semiannually" | "semi-annually" => 2.0,
+        "semiannually" | "semi-annually" | "biannually" | "bi-annually" => 2.0,
         "yearly" | "annually" | "anually" => 1.0,
-        _ => return written(text),
+        _ => return None,
     };
     Some(days_a_year / YEAR_DAYS)
 }
 
-/// `Mon..Fri *-*-* 08:00:00 Europe/Berlin`, each part but one of which may be left out.
+/// `UTC`, `Europe/Berlin`, `CET`: no name of a day.
+fn is_zone(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && n_weekdays(word).is_none()
+}
+
+/// `Mon..Fri *-*-* 08:00:00`, each part but one of which may be left out.
 fn written(text: &str) -> Option<f64> {
-    let (mut weekdays, mut days, mut times) = (1.0, 1.0, 1.0);
-    let mut any = false;
-    for (n, word) in text.split_whitespace().enumerate() {
-        let is_name = word.starts_with(|c: char| c.is_ascii_alphabetic());
-        if word.contains(':') && !is_name {
-            times = time(word)?;
-        } else if !is_name && word.contains(['-', '~']) {
-            days = date(word)?;
-        } else if n == 0 && is_name {
-            weekdays = f64::from(n_weekdays(word)?) / 7.0;
-        } else if any && (is_name || word.contains('/')) {
-            // A zone of time moves the start and does not change how often it comes.
-            continue;
-        } else {
-            return None;
-        }
-        any = true;
-    }
-    any.then_some(weekdays * days * times)
+    let mut words = text.split_whitespace().peekable();
+    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_alphabetic());
+    let is_date = |word: &&str| !word.contains(':') && word.contains(['-', '~']);
+    words.peek()?;
+    let weekdays = match words.next_if(is_name) {
+        Some(word) => f64::from(n_weekdays(word)?) / 7.0,
+        None => 1.0,
+    };
+    let days = words.next_if(is_date).map_or(Some(1.0), date)?;
+    let times = words.next().map_or(Some(1.0), time)?;
+    words.next().is_none().then_some(weekdays * days * times)
 }
 
 /// `08:00`, `*:0/10`, `*:*:00/30`: how often on one day.
@@ -125,7 +130,7 @@ fn date(word: &str) -> Option<f64> {
     })
 }
 
-/// How many values `*`, `1,3`, `1..5`, `*/10` or `0/10` has between two bounds.
+/// How many values `*`, `1,3`, `1..5` or `0/10` has between two bounds.
 fn values(text: &str, least: f64, most: f64) -> Option<f64> {
     let mut n = 0.0;
     for item in text.split(',') {
@@ -135,7 +140,8 @@ fn values(text: &str, least: f64, most: f64) -> Option<f64> {
         };
         let (from, to) = match range.split_once("..") {
             Some((from, to)) => (from.parse().ok()?, to.parse::<f64>().ok()?.min(most)),
-            None if range == "*" => (least, most),
+            // systemd takes no step behind a star.
+            None if range == "*" && step.is_none() => (least, most),
             None => {
                 let from = range.parse::<f64>().ok()?;
                 // A value alone is one; with a step it goes on to the end.
@@ -159,10 +165,19 @@ fn values(text: &str, least: f64, most: f64) -> Option<f64> {
 
 /// `Mon`, `Mon,Fri`, `Mon..Fri`, `Sat-Sun` of old.
 fn n_weekdays(word: &str) -> Option<u32> {
-    const NAMES: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    const NAMES: [&str; 7] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
     let day = |name: &str| {
         let name = name.to_ascii_lowercase();
-        NAMES.iter().position(|day| name.starts_with(day))
+        let is_it = |day: &&str| name == **day || name == day[..3];
+        NAMES.iter().position(is_it)
     };
     let mut is_in = [false; 7];
     for item in word.split(',').filter(|item| !item.is_empty()) {
@@ -171,9 +186,11 @@ fn n_weekdays(word: &str) -> Option<u32> {
             Some((from, to)) => (day(from)?, day(to)?),
             None => (day(item)?, day(item)?),
         };
-        // From Saturday to Monday it goes on over the end of the week.
-        let n_days = (to + 7 - from) % 7;
-        (0..=n_days).for_each(|n| is_in[(from + n) % 7] = true);
+        // No version of systemd goes on over the end of the week.
+        if to < from {
+            return None;
+        }
+        is_in[from..=to].fill(true);
     }
     u32::try_from(is_in.iter().filter(|day| **day).count()).ok()
 }
@@ -202,7 +219,8 @@ mod tests {
         check("OnCalendar=daily\nOnCalendar=hourly", Some(25.0));
         check("OnCalendar=daily\nOnCalendar=", None);
         check("OnCalendar=Mon..Fri 08:00 Europe/Berlin", Some(0.714));
-        check("OnCalendar=Sat..Mon *-*-* 00:00:00 UTC", Some(0.429));
+        check("OnCalendar=Fri..Sun *-*-* 00:00:00 UTC", Some(0.429));
+        check("OnCalendar=Sat..Mon *-*-* 00:00:00 UTC", None);
         check("OnCalendar=*-*-1 00:00", Some(0.033));
         check("OnCalendar=2030-01-01 00:00", None);
         check("OnCalendar=Sun", Some(0.143));
@@ -247,6 +265,46 @@ mod tests {
                 (ours / told - 1.0).abs() < 0.05,
                 "{text}: {ours}, systemd {told}"
             );
+        }
+    }
+
+    /// What systemd takes for a time must not be called none.
+    #[test]
+    fn what_systemd_reads_is_read() {
+        for text in [
+            "daily UTC",
+            "weekly Pacific/Auckland",
+            "Bi-Annually",
+            "Monday",
+            "Mon,  1:00",
+            "Mon UTC",
+            "thursday 10:00 utc",
+            "12..14:10,20,30",
+            "Wed..Sat,Tue 12-10-15 1:2:3",
+            "05:40:23.4200004/3.1700005",
+            "2003-02..04-05",
+            "*-05~07/1",
+            "*~1",
+            "*-*",
+            "2020/2-1-1",
+            "00:00:00..59",
+            "2003-03-05 05:40 Europe/Berlin",
+        ] {
+            let status = std::process::Command::new("systemd-analyze")
+                .args(["calendar", text])
+                .stdout(std::process::Stdio::null())
+                .status();
+            assert!(status.expect("systemd-analyze runs").success(), "{text}");
+            assert!(calendar(text).is_some(), "{text}");
+        }
+        for text in [
+            "every day",
+            "UTC",
+            "Mondays 1:00",
+            "1:00 *-*-*",
+            "1:00 2:00",
+        ] {
+            assert_eq!(calendar(text), None, "{text}");
         }
     }
 

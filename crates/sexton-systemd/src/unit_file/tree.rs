@@ -18,6 +18,13 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const SETTINGS_BYTES_MAX: u64 = 32 << 20;
 const LINE_BYTES: u64 = 64;
 
+/// Settings of all units together: those of a file that many units share count for each of
+/// them, because each is judged by them, and long ones count for more. A full desktop has 100,000.
+const N_SETTINGS_MAX: u64 = 2_000_000;
+
+/// Entries of all folders of units together; a full desktop has 2,000.
+const N_ENTRIES_MAX: usize = 40_000;
+
 /// As many links as Linux follows.
 const N_LINKS_MAX: usize = 40;
 
@@ -36,6 +43,10 @@ pub struct Tree<'a> {
     gaps: Vec<String>,
     /// What is left for settings.
     room_bytes: u64,
+    n_settings_left: u64,
+    n_entries_left: usize,
+    /// Names of drop-ins by their folder.
+    drop_ins: HashMap<PathBuf, Arc<[String]>>,
     /// Files of settings that were read, by their real place.
     read: HashMap<PathBuf, Result<Arc<[Assignment]>, Unread>>,
     /// Lines at which systemd stops to read a file.
@@ -67,6 +78,9 @@ impl<'a> Tree<'a> {
             folders: HashMap::new(),
             gaps: Vec::new(),
             room_bytes: SETTINGS_BYTES_MAX,
+            n_settings_left: N_SETTINGS_MAX,
+            n_entries_left: N_ENTRIES_MAX,
+            drop_ins: HashMap::new(),
             read: HashMap::new(),
             bad_lines: HashMap::new(),
         }
@@ -110,6 +124,46 @@ impl<'a> Tree<'a> {
                 Vec::new()
             }
         }
+    }
+
+    /// The first entries of a folder of units, and whether there are more.
+    pub(crate) fn list_some(&mut self, folder: &Path, n_max: usize) -> (Vec<Entry>, bool) {
+        let mut entries = self.list(folder);
+        let n_max = n_max.min(self.n_entries_left);
+        let is_cut = entries.len() > n_max;
+        if is_cut {
+            entries.truncate(n_max);
+            let what = format!("only the first {n_max} of its entries are looked at");
+            self.gap(folder, &io::Error::new(io::ErrorKind::FileTooLarge, what));
+        }
+        self.n_entries_left -= entries.len();
+        (entries, is_cut)
+    }
+
+    /// The names of the drop-ins in a folder, sorted. Each folder is listed once.
+    pub(crate) fn drop_ins(&mut self, folder: &Path) -> Arc<[String]> {
+        if let Some(known) = self.drop_ins.get(folder) {
+            return Arc::clone(known);
+        }
+        let entries = self.list(folder).into_iter().map(|entry| entry.name);
+        let names: Arc<[String]> = entries.filter(|name| name.ends_with(".conf")).collect();
+        self.drop_ins.insert(folder.to_owned(), Arc::clone(&names));
+        names
+    }
+
+    /// Takes so many settings of one unit into account; `false` if there are too many of all
+    /// units, which is said once.
+    pub(crate) fn has_room_for(&mut self, n: usize, path: &Path) -> bool {
+        match self.n_settings_left.checked_sub(n as u64) {
+            Some(left) => self.n_settings_left = left,
+            None if self.n_settings_left > 0 => {
+                self.n_settings_left = 0;
+                let what = "no unit is judged from here on: all together have too many settings";
+                self.gap(path, &io::Error::new(io::ErrorKind::FileTooLarge, what));
+            }
+            None => {}
+        }
+        self.n_settings_left > 0
     }
 
     /// What a file of settings says. Each file is read once.

@@ -356,9 +356,9 @@ pub(crate) fn gaps() -> Vec<Record> {
     );
     let node = Subject::node;
     vec![
-        record(1, "napi", node(), Body::Gap(denied)),
-        record(100, "exits", node(), Body::Gap(lost.clone())),
-        record(130, "exits", node(), Body::Gap(lost)),
+        record(1, "napi", node(), Body::Gap(Box::new(denied))),
+        record(100, "exits", node(), Body::Gap(Box::new(lost.clone()))),
+        record(130, "exits", node(), Body::Gap(Box::new(lost))),
     ]
 }
 

@@ -129,7 +129,12 @@ fn heatmaps(source: &Source, window: Window) -> Result<Vec<ExportedHeatMap>, Pro
     }
     let mut maps = Vec::new();
     let mut cores: Vec<u32> = Vec::new();
-    for view in [heatmap::View::Offset, heatmap::View::Long] {
+    let views = [
+        heatmap::View::Offset,
+        heatmap::View::Long,
+        heatmap::View::Threads,
+    ];
+    for view in views {
         let heatmap = heatmap::Asked::plain(window, view, None).answer(source)?;
         cores = heatmap.part_numbers().collect();
         maps.push(ExportedHeatMap {

@@ -29,7 +29,10 @@ pub(super) struct Asked {
     cpus: Vec<u32>,
     comms: Vec<String>,
     pids: Vec<u32>,
+    tids: Vec<u32>,
     unit: Option<String>,
+    container: Option<String>,
+    pod: Option<String>,
     function: Option<Regex>,
     most: usize,
 }
@@ -91,7 +94,10 @@ impl Lasting for Asked {
             cpus: params.numbers("cpu", MAX_LIST, 0..=MAX_CPU)?,
             comms: comms.into_iter().map(str::to_owned).collect(),
             pids: params.numbers("pid", MAX_LIST, 0..=MAX_PID)?,
+            tids: params.numbers("tid", MAX_LIST, 0..=MAX_PID)?,
             unit: params.text("unit", MAX_TEXT_CHARS)?.map(str::to_owned),
+            container: params.text("container", MAX_TEXT_CHARS)?.map(str::to_owned),
+            pod: params.text("pod", MAX_TEXT_CHARS)?.map(str::to_owned),
             most: params
                 .number("nodes", 1..=MAX_NODES)?
                 .unwrap_or(DEFAULT_NODES),
@@ -159,7 +165,10 @@ impl Asked {
             cpus: Vec::new(),
             comms: Vec::new(),
             pids: Vec::new(),
+            tids: Vec::new(),
             unit: None,
+            container: None,
+            pod: None,
             function: None,
             most: DEFAULT_NODES,
         }
@@ -183,7 +192,10 @@ impl Asked {
             cpus: self.cpus.clone(),
             comms: self.comms.clone(),
             pids: self.pids.clone(),
+            tids: self.tids.clone(),
             unit: self.unit.clone(),
+            container: self.container.clone(),
+            pod: self.pod.clone(),
             function: self.function.clone(),
             ..Filter::default()
         }

@@ -1,19 +1,18 @@
 //! When cores were busy.
 
+mod counted;
 mod marks;
+mod plan;
 
 use regex::Regex;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sexton_model::stack::{StackSample, StackTables};
 use sexton_profile::filter::{EventChoice, Filter, TimePoint};
-use sexton_profile::flame::StackCounts;
-use sexton_profile::heatmap::facets::{By, Facets};
 use sexton_profile::heatmap::{DEFAULT_ROWS, Grid, Shape};
-use sexton_profile::import::Sink;
-use sexton_profile::top;
 
+use self::counted::Counted;
 use self::marks::{blind, events};
+use self::plan::Plan;
 use super::params::{self, Params, Window};
 
 use super::{EventView, GapView, Lasting, Time};
@@ -31,9 +30,6 @@ pub(super) const DEFAULT_COLUMNS: u64 = 1200;
 /// Cells of an answer: more cannot be looked at.
 const MAX_CELLS: u64 = 400_000;
 
-/// Parts that are told.
-const MAX_PARTS: usize = 100;
-
 /// A window below this is counted from its samples.
 const SHORT_NS: u64 = 120 * SECOND;
 
@@ -49,6 +45,8 @@ pub(super) enum View {
     Offset,
     /// By time, from column to column.
     Long,
+    /// A row for each thread.
+    Threads,
 }
 
 /// What the parts of a heat map are.
@@ -59,7 +57,10 @@ pub(super) enum Part {
     All,
     Core,
     Process,
+    Thread,
     Unit,
+    Container,
+    Pod,
     Function,
 }
 
@@ -78,6 +79,8 @@ struct Found {
     values: Vec<u32>,
     parts: Vec<PartView>,
     parts_left_out: usize,
+    tracks: Vec<PartView>,
+    tracks_left_out: usize,
     unread: Vec<(u64, String)>,
 }
 
@@ -86,7 +89,10 @@ struct Found {
 struct Only {
     cpus: Vec<u32>,
     pids: Vec<u32>,
+    tids: Vec<u32>,
     unit: Option<String>,
+    container: Option<String>,
+    pod: Option<String>,
     function: Option<Regex>,
 }
 
@@ -111,13 +117,17 @@ pub(super) struct HeatMapView {
     /// Samples in each cell, row by row. `offset`: row r of column c holds what lies r*row_step to
     /// (r+1)*row_step into any whole second of the column (one second each, unless the window is
     /// too long). `long`: what lies there into the column itself. Row 0 is the beginning, drawn
-    /// at the bottom.
+    /// at the bottom. `threads`: the samples of a thread in the column; the busiest is on top.
     values: Vec<u32>,
     max: u32,
     total: u64,
     /// What `value` may be for this `by`, most samples first; empty for `all`.
     parts: Vec<PartView>,
     parts_left_out: usize,
+    /// The threads that are the rows of `threads`, from the top, which is the last row; their
+    /// `value` is for `by=thread`. Empty in the other views.
+    tracks: Vec<PartView>,
+    tracks_left_out: usize,
     events: Vec<EventView<'static>>,
     gaps: Vec<GapView>,
 }
@@ -135,12 +145,19 @@ impl Lasting for Asked {
     type View = HeatMapView;
 
     fn read(params: &Params<'_>, source: &Source) -> Result<Self, Problem> {
-        let views = [("offset", View::Offset), ("long", View::Long)];
+        let views = [
+            ("offset", View::Offset),
+            ("long", View::Long),
+            ("threads", View::Threads),
+        ];
         let parts = [
             ("all", Part::All),
             ("core", Part::Core),
             ("process", Part::Process),
+            ("thread", Part::Thread),
             ("unit", Part::Unit),
+            ("container", Part::Container),
+            ("pod", Part::Pod),
             ("function", Part::Function),
         ];
         let by = params.choice("by", &parts, Part::All)?;
@@ -175,15 +192,18 @@ impl Lasting for Asked {
         let window = (self.window.from_ns, self.window.to_ns);
         samples.read(&bundle, window, &mut counted);
         let (parts, parts_left_out) = counted.parts(self.by, samples.tables());
+        let grids = counted.grids.grids().unwrap_or_default();
         let plan = self.plan();
-        let mut values = vec![0; plan.rows * plan.columns];
-        for (_, grid) in counted.grids.grids().unwrap_or_default() {
-            plan.place(&grid, &mut values);
-        }
+        let (values, tracks, tracks_left_out) = match self.view {
+            View::Threads => plan.tracks(grids),
+            View::Offset | View::Long => (plan.cells(&grids), Vec::new(), 0),
+        };
         let found = Found {
             values,
             parts,
             parts_left_out,
+            tracks,
+            tracks_left_out,
             unread: samples.unread,
         };
         Ok(self.view(source, found))
@@ -214,6 +234,7 @@ impl Asked {
         let fits = match self.view {
             View::Offset => DEFAULT_ROWS.is_multiple_of(plan.rows),
             View::Long => row_ns >= 2 * Shape::default().row_ns(),
+            View::Threads => false,
         };
         let is_long = self.window.to_ns - self.window.from_ns >= SHORT_NS;
         let is_plain = matches!(self.by, Part::All | Part::Core);
@@ -245,6 +266,8 @@ impl Asked {
             values,
             parts,
             parts_left_out: 0,
+            tracks: Vec::new(),
+            tracks_left_out: 0,
             unread: reading.into_iter().collect(),
         })
     }
@@ -255,19 +278,26 @@ impl Asked {
         let clock = state.clock;
         let end_us = clock.us(self.window.to_ns);
         let unread = found.unread.into_iter();
+        // A thread is a row, however few there are; a row of it is the whole column.
+        let (rows, row_span_ns) = match self.view {
+            View::Threads => (found.values.len() / plan.columns.max(1), plan.step_ns),
+            View::Offset | View::Long => (plan.rows, plan.row_span_ns / plan.rows as u64),
+        };
         HeatMapView {
             from: clock.us(plan.start_ns),
             to: end_us,
             view: self.view,
             step: plan.step_ns / 1000,
-            row_step: (plan.row_span_ns / plan.rows as u64 / 1000).max(1),
-            rows: plan.rows,
+            row_step: (row_span_ns / 1000).max(1),
+            rows,
             columns: plan.columns,
             max: found.values.iter().copied().max().unwrap_or(0),
             total: found.values.iter().map(|n| u64::from(*n)).sum(),
             values: found.values,
             parts: found.parts,
             parts_left_out: found.parts_left_out,
+            tracks: found.tracks,
+            tracks_left_out: found.tracks_left_out,
             events: events(&state, self.window),
             gaps: unread
                 .map(|(at_ns, why)| GapView(clock.us(at_ns), end_us, why))
@@ -293,6 +323,7 @@ impl Asked {
         let (unit_ns, row_span_ns) = match self.view {
             View::Offset => (SECOND, Some(SECOND)),
             View::Long => (self.rows as u64 * 1000, None),
+            View::Threads => (1000, None),
         };
         // One more column than fits, because the first begins before the window.
         let step_ns = length_ns
@@ -333,149 +364,12 @@ impl Only {
             Part::All => {}
             Part::Core => only.cpus.push(number()?),
             Part::Process => only.pids.push(number()?),
+            Part::Thread => only.tids.push(number()?),
             Part::Unit => only.unit = Some(value.to_owned()),
+            Part::Container => only.container = Some(value.to_owned()),
+            Part::Pod => only.pod = Some(value.to_owned()),
             Part::Function => only.function = Some(params::expression("value", value)?),
         }
         Ok(only)
-    }
-}
-
-/// Where cells are.
-struct Plan {
-    start_ns: u64,
-    step_ns: u64,
-    /// What the rows of a column are parts of.
-    row_span_ns: u64,
-    rows: usize,
-    columns: usize,
-}
-
-impl Plan {
-    fn shape(&self) -> Shape {
-        Shape {
-            rows: self.rows,
-            column_ns: self.row_span_ns,
-        }
-    }
-
-    /// Adds a picture of cells that are no longer than ours; its rows are told from the top.
-    fn place(&self, grid: &Grid, values: &mut [u32]) {
-        let (rows, row_ns) = (grid.shape.rows, grid.shape.row_ns());
-        for (n, column) in grid.columns.iter().enumerate() {
-            let start_ns = grid.start_ns + n as u64 * grid.shape.column_ns;
-            for (from_top, count) in column.iter().enumerate().filter(|(_, n)| **n > 0) {
-                // Its middle: its beginning is rounded.
-                let from_bottom = rows.saturating_sub(from_top + 1) as u64;
-                let at_ns = start_ns + from_bottom * row_ns + row_ns / 2;
-                if let Some(cell) = self.cell(at_ns).and_then(|at| values.get_mut(at)) {
-                    *cell = cell.saturating_add(*count);
-                }
-            }
-        }
-    }
-
-    fn cell(&self, at_ns: u64) -> Option<usize> {
-        let after_ns = at_ns.checked_sub(self.start_ns)?;
-        let column = usize::try_from(after_ns / self.step_ns).ok()?;
-        let into_ns = after_ns % self.step_ns % self.row_span_ns;
-        let row = u128::from(into_ns) * self.rows as u128 / u128::from(self.row_span_ns);
-        let row = usize::try_from(row).ok()?;
-        (column < self.columns).then_some(row * self.columns + column)
-    }
-}
-
-/// The picture and its parts, counted at once.
-struct Counted {
-    grids: Facets,
-    facets: Option<Facets>,
-    functions: Option<StackCounts>,
-}
-
-impl Counted {
-    fn new(asked: &Asked) -> Self {
-        let only = Filter {
-            cpus: asked.only.cpus.clone(),
-            pids: asked.only.pids.clone(),
-            unit: asked.only.unit.clone(),
-            function: asked.only.function.clone(),
-            ..asked.filter()
-        };
-        // One cell for each part: only its sum is wanted.
-        let whole = Shape {
-            rows: 1,
-            column_ns: 1 << 62,
-        };
-        let facet = |by| Some(Facets::new(by, whole, asked.filter()));
-        let (facets, functions) = match asked.by {
-            Part::All => (None, None),
-            Part::Core => (facet(By::Core), None),
-            Part::Process => (facet(By::Process), None),
-            Part::Unit => (facet(By::Unit), None),
-            Part::Function => (None, Some(StackCounts::new(asked.filter()))),
-        };
-        Self {
-            grids: Facets::new(By::All, asked.plan().shape(), only),
-            facets,
-            functions,
-        }
-    }
-
-    fn parts(&self, by: Part, tables: &StackTables) -> (Vec<PartView>, usize) {
-        let mut parts: Vec<PartView> = match (&self.facets, &self.functions) {
-            (Some(facets), _) => {
-                let grids = facets.grids().unwrap_or_default().into_iter();
-                grids
-                    .filter_map(|(label, grid)| part(by, label, &grid))
-                    .collect()
-            }
-            (None, Some(functions)) => functions_of(functions, tables),
-            (None, None) => Vec::new(),
-        };
-        if by != Part::Core {
-            parts.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.label.cmp(&b.label)));
-        }
-        let n_left_out = parts.len().saturating_sub(MAX_PARTS);
-        parts.truncate(MAX_PARTS);
-        (parts, n_left_out)
-    }
-}
-
-fn part(by: Part, label: String, grid: &Grid) -> Option<PartView> {
-    // A core is called `core 1`, a process by its name and number.
-    let value = match by {
-        Part::Core | Part::Process => label.rsplit(' ').next()?.parse::<u32>().ok()?.to_string(),
-        _ if label.starts_with('(') => return None,
-        _ => label.clone(),
-    };
-    Some(PartView {
-        value,
-        label,
-        samples: grid.total(),
-    })
-}
-
-fn functions_of(counts: &StackCounts, tables: &StackTables) -> Vec<PartView> {
-    let mut functions = top::functions(counts, tables);
-    functions.sort_by_key(|function| std::cmp::Reverse(function.total.samples));
-    functions.truncate(MAX_PARTS * 4);
-    let parts = functions.into_iter().map(|function| PartView {
-        value: format!("^{}$", regex::escape(&function.name)),
-        label: function.name,
-        samples: function.total.samples,
-    });
-    parts
-        .filter(|part| part.value.chars().count() <= 512)
-        .collect()
-}
-
-impl Sink for Counted {
-    fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
-        self.grids.sample(sample, tables);
-        if let Some(facets) = &mut self.facets {
-            facets.sample(sample, tables);
-        }
-        if let Some(functions) = &mut self.functions {
-            functions.sample(sample, tables);
-        }
     }
 }

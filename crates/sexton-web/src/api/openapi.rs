@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use super::{Time, diagnosis, export, flame, heatmap, lanes, sources, tiles, upload, zombies};
+use crate::agent::AgentView;
 use crate::http::Problem;
 
 /// What any question may be answered with.
@@ -160,7 +161,7 @@ impl Maker {
             query(
                 "view",
                 view,
-                "offsets into the second, or columns of time cut into rows",
+                "offsets into the second, columns of time cut into rows, or a row for each thread",
             ),
             query("by", by, "what `parts` lists"),
             query("value", text(heatmap::MAX_VALUE_CHARS), value),
@@ -208,11 +209,22 @@ impl Maker {
         parameters.extend([
             query("cpu", cpus, "only these cores"),
             query("comm", comms, "only threads of these names"),
-            query("pid", pids, "only these processes"),
+            query("pid", pids.clone(), "only these processes"),
+            query("tid", pids, "only these threads"),
             query(
                 "unit",
                 text(flame::MAX_TEXT_CHARS),
                 "only this systemd unit",
+            ),
+            query(
+                "container",
+                text(flame::MAX_TEXT_CHARS),
+                "only the container with this id, or whose id begins so",
+            ),
+            query(
+                "pod",
+                text(flame::MAX_TEXT_CHARS),
+                "only the pod with this uid, or whose uid begins so",
             ),
             query("function", text(flame::MAX_TEXT_CHARS), function),
         ]);
@@ -276,8 +288,13 @@ impl Maker {
         let view = self.json::<zombies::ZombiesView>();
         let zombies = "Dying memory cgroups: who made them, what pins them, how they grow";
         let zombies = of_source(self, ("zombies", zombies), view);
+        let view = self.json::<AgentView>();
+        let agent = "The ring of the agent, its incidents, and what it found when";
+        let refused = [(404, "no agent records what is looked at")];
+        let agent = self.get(("agent", agent), Vec::new(), view, &refused);
         let document = json!({ "application/json": { "schema": { "type": "object" } } });
         json!({
+            "/api/v1/agent": agent,
             "/api/v1/sources": self.sources(),
             "/api/v1/sources/{id}": one,
             "/api/v1/sources/{id}/diagnosis": diagnosis,
@@ -311,7 +328,7 @@ impl Maker {
                 "schemas": self.0.take_definitions(true),
                 "parameters": { "source": {
                     "name": "id", "in": "path", "required": true,
-                    "schema": { "type": "string", "pattern": "^[a-z0-9]{1,16}$" },
+                    "schema": { "type": "string", "pattern": "^[a-z0-9]{1,32}$" },
                 }},
                 "securitySchemes": {
                     "bearer": {

@@ -4,7 +4,7 @@ use ahash::AHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::{CodeKind, Frame, NameId, StackId, StackSample, StackTables};
-use sexton_profile::filter::unit_of;
+use sexton_profile::filter::{container_of, pod_of, unit_of};
 use sexton_profile::import::Sink;
 use sexton_profile::names::{self, Suffixes};
 use sexton_profile::walk::Walk;
@@ -25,12 +25,20 @@ const MAX_SAMPLES: usize = 400_000;
 pub(super) struct SamplesView {
     #[schemars(with = "Time")]
     start: u64,
+    /// Where the recording's own clock begins: columns and seconds of a heat map are counted
+    /// from there.
+    #[schemars(with = "Time")]
+    zero: u64,
     /// Microseconds after the one before; the first after `start`.
     at: Vec<u64>,
     cpu: Vec<i64>,
     pid: Vec<u32>,
+    tid: Vec<u32>,
     comm: Vec<usize>,
     unit: Vec<i64>,
+    /// Ids of containers and uids of pods; empty where no sample has one.
+    container: Vec<i64>,
+    pod: Vec<i64>,
     weight: Vec<u64>,
     stack: Vec<i64>,
     names: Vec<String>,
@@ -51,8 +59,22 @@ pub(super) fn view(source: &Source, window: Window) -> Result<Option<SamplesView
     let mut collected = Collected::new(clock, window);
     let mut samples = Samples::default();
     samples.read(&bundle, (window.from_ns, window.to_ns), &mut collected);
-    Ok((collected.n <= MAX_SAMPLES).then_some(collected.view))
+    Ok((collected.n <= MAX_SAMPLES).then(|| collected.finished()))
 }
+
+/// What a cgroup belongs to; -1 is none.
+#[derive(Clone, Copy)]
+struct Homes {
+    unit: i64,
+    container: i64,
+    pod: i64,
+}
+
+const HOMELESS: Homes = Homes {
+    unit: -1,
+    container: -1,
+    pod: -1,
+};
 
 struct Collected {
     view: SamplesView,
@@ -61,7 +83,7 @@ struct Collected {
     n: usize,
     names: AHashMap<String, usize>,
     known: AHashMap<NameId, usize>,
-    units: AHashMap<NameId, i64>,
+    homes: AHashMap<NameId, Homes>,
     stacks: Walk<i64>,
 }
 
@@ -71,6 +93,7 @@ impl Collected {
         Self {
             view: SamplesView {
                 start,
+                zero: clock.us(0),
                 ..SamplesView::default()
             },
             clock,
@@ -78,7 +101,7 @@ impl Collected {
             n: 0,
             names: AHashMap::new(),
             known: AHashMap::new(),
-            units: AHashMap::new(),
+            homes: AHashMap::new(),
             stacks: Walk::default(),
         }
     }
@@ -100,17 +123,32 @@ impl Collected {
         number
     }
 
-    fn unit(&mut self, cgroup: Option<NameId>, tables: &StackTables) -> i64 {
+    fn homes(&mut self, cgroup: Option<NameId>, tables: &StackTables) -> Homes {
         let Some(cgroup) = cgroup else {
-            return -1;
+            return HOMELESS;
         };
-        if let Some(known) = self.units.get(&cgroup) {
+        if let Some(known) = self.homes.get(&cgroup) {
             return *known;
         }
-        let unit = unit_of(tables.name(cgroup));
-        let number = unit.map_or(-1, |unit| index(self.name(unit)));
-        self.units.insert(cgroup, number);
-        number
+        let path = tables.name(cgroup);
+        let mut number = |name: Option<String>| name.map_or(-1, |name| index(self.name(name)));
+        let homes = Homes {
+            unit: number(unit_of(path)),
+            container: number(container_of(path)),
+            pod: number(pod_of(path)),
+        };
+        self.homes.insert(cgroup, homes);
+        homes
+    }
+
+    /// Columns that say nothing are left out: they are many bytes.
+    fn finished(mut self) -> SamplesView {
+        for column in [&mut self.view.container, &mut self.view.pod] {
+            if column.iter().all(|name| *name == -1) {
+                column.clear();
+            }
+        }
+        self.view
     }
 
     /// The number of a stack; callers get theirs first.
@@ -153,7 +191,7 @@ impl Sink for Collected {
             return;
         }
         let comm = self.known(sample.comm, tables);
-        let unit = self.unit(sample.cgroup, tables);
+        let homes = self.homes(sample.cgroup, tables);
         let stack = self.stack(sample.stack, tables);
         // Chunks of a bundle may overlap by a little.
         let at_us = self.clock.us(sample.at.as_ns()).max(self.last_us);
@@ -164,8 +202,11 @@ impl Sink for Collected {
             cpu => i64::from(cpu),
         });
         view.pid.push(sample.pid);
+        view.tid.push(sample.tid);
         view.comm.push(comm);
-        view.unit.push(unit);
+        view.unit.push(homes.unit);
+        view.container.push(homes.container);
+        view.pod.push(homes.pod);
         view.weight.push(sample.weight);
         view.stack.push(stack);
         self.last_us = at_us;

@@ -15,6 +15,8 @@ pub(super) struct SourcesView {
     sources: Vec<SourceView>,
     /// The version of sexton.
     version: &'static str,
+    /// Whether an agent records what is looked at: `/api/v1/agent` says how it is.
+    agent: bool,
 }
 
 /// What times count from.
@@ -29,7 +31,7 @@ enum ClockKind {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Source")]
 pub(crate) struct SourceView {
-    #[schemars(regex(pattern = "^[a-z0-9]{1,16}$"))]
+    #[schemars(regex(pattern = "^[a-z0-9]{1,32}$"))]
     pub(super) id: String,
     pub(super) name: String,
     kind: Kind,
@@ -66,6 +68,7 @@ pub(crate) fn sources(app: &App) -> Response {
     Response::json(&SourcesView {
         sources: sources.iter().map(|source| source_view(source)).collect(),
         version: app.options.version,
+        agent: app.options.agent.is_some(),
     })
 }
 

@@ -26,7 +26,7 @@ pub struct DrillArgs {
     /// Keep what was seen in this folder
     #[arg(short, long, value_name = "FOLDER", requires = "diagnose")]
     pub output: Option<PathBuf>,
-    /// How to write the judgement.
+    /// Output format.
     #[command(flatten)]
     pub format: DiagnoseFormatArgs,
 }

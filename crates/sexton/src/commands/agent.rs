@@ -9,6 +9,7 @@ pub mod kubernetes;
 mod outlets;
 mod page;
 mod remedy;
+mod ring;
 mod scrape;
 
 use std::path::Path;

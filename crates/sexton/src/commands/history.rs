@@ -27,7 +27,7 @@ use sexton_store::{Bundle, Ring};
 use super::agent::config::Config;
 use crate::cli::{DiagnoseArgs, DiagnoseFormat};
 use crate::{judge as judging, terminal};
-use lives::{Lived, lived_between};
+pub use lives::{Lived, lived_between};
 
 /// What is judged: as far back as most rules look, and what came of it.
 const BEFORE: Duration = Duration::from_secs(900);
@@ -35,7 +35,7 @@ const AFTER: Duration = Duration::from_secs(300);
 
 /// What holds until it changes is looked for this far back, and where the boot began.
 const STATES: Duration = Duration::from_secs(2 * 3600);
-const BEGINNING: Duration = Duration::from_secs(120);
+pub const BEGINNING: Duration = Duration::from_secs(120);
 
 /// The folder of the agent's ring: the agent is asked, or else its configuration.
 pub fn ring_of(socket: &Path) -> Result<PathBuf> {
@@ -108,7 +108,10 @@ fn judge_around(lived: &Lived, policy: &Policy) -> Result<Judged> {
 /// Nothing was found: judges the end of the time that was asked for.
 fn judge_quiet(ring: &Ring, asked: &RangeInclusive<u64>, policy: &Policy) -> Result<Judged> {
     for boot in ring.boots()?.iter().rev() {
-        let bundle = Bundle::open(&boot.records)?;
+        // One that was damaged must not keep the others from being asked.
+        let Ok(bundle) = Bundle::open(&boot.records) else {
+            continue;
+        };
         let Some(span) = bundle.span() else { continue };
         let clock = clock_of(&bundle);
         let wall = |moment: Moment| clock.ns(moment).and_then(|ns| u64::try_from(ns).ok());

@@ -105,6 +105,7 @@ fn options(args: &ServeArgs, token: Option<String>, policy: Policy) -> Options {
         }),
         import: Box::new(import),
         is_lazy: false,
+        agent: None,
         more: None,
     }
 }

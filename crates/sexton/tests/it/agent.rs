@@ -231,7 +231,15 @@ fn it_serves_health_and_metrics() {
         "{metrics}"
     );
     assert!(metrics.contains("sexton_findings_open 0"), "{metrics}");
-    assert!(get("/api/v1/sources").contains("\"main\""));
+    let sources = get("/api/v1/sources");
+    assert!(sources.contains("\"main\"") && sources.contains("\"agent\":true"));
+    // Asked by a confined thread, which may read the ring.
+    let agent = get("/api/v1/agent");
+    assert!(agent.starts_with("HTTP/1.1 200"), "{agent}");
+    assert!(
+        agent.contains("\"boots\":1") && agent.contains("\"incidents\":[]"),
+        "{agent}"
+    );
 }
 
 #[test]

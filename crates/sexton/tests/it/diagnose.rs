@@ -206,8 +206,8 @@ fn a_watch_shows_sensors_coming_up_and_a_preliminary_verdict() {
         "{shown}"
     );
     let has = |start: &str| lines.iter().any(|line| line.starts_with(start));
-    assert!(has("Watching 0s of 8s: "), "{shown}");
-    assert!(has("Starting: ") || has("Watching 1s of 8s: "), "{shown}");
+    assert!(has("Watching 0s of 8s, "), "{shown}");
+    assert!(has("Starting: ") || has("Watching 1s of 8s, "), "{shown}");
     assert!(has("So far: "), "{shown}");
     let left = shown.rsplit("Watching").next().expect("the last block");
     assert!(left.ends_with("\x1b[K"), "nothing stays: {left:?}");

@@ -142,7 +142,7 @@ fn denied_by(sensor: &str, at: Moment) -> Record {
         at,
         sensor: sensor.to_owned().into(),
         subject: Subject::new(SubjectKind::Sensor, sensor),
-        body: Body::Gap(gap),
+        body: Body::Gap(Box::new(gap)),
     }
 }
 

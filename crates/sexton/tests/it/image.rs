@@ -17,6 +17,7 @@ mod deployments;
 mod examples;
 mod fleets;
 mod hostile;
+mod innocents;
 mod killed;
 mod needs;
 mod pipelines;

@@ -3,6 +3,7 @@
 import type { Client, FlameQuery, HeatQuery } from "../client";
 import { Trouble } from "../client";
 import type {
+  Agent,
   Diagnosis,
   Exported,
   Flame,
@@ -20,7 +21,7 @@ import { fold } from "./fold";
 import { type Columns, columns } from "./samples";
 
 const NOT_KEPT =
-  "This file does not hold the samples for that: there were too many. Open the bundle with `sexton serve`.";
+  "This file does not hold the samples of that range: there were too many. Open the bundle with `sexton serve`.";
 
 export class EmbeddedClient implements Client {
   readonly served = false;
@@ -31,7 +32,15 @@ export class EmbeddedClient implements Client {
   }
 
   async sources(): Promise<Sources> {
-    return { sources: [{ ...this.data.source, live: false }], version: this.data.version };
+    return { sources: [{ ...this.data.source, live: false }], version: this.data.version, agent: false };
+  }
+
+  async source(): Promise<Source> {
+    return { ...this.data.source, live: false };
+  }
+
+  async agent(): Promise<Agent> {
+    throw new Trouble("A page from disk has no agent.");
   }
 
   async diagnosis(): Promise<Diagnosis> {

@@ -38,9 +38,9 @@ export type Keep = (sample: number) => boolean;
 
 export function keeper({ samples }: Columns, facet: Facet): Keep {
   if (facet.by === "all" || facet.value === "") return () => true;
-  if (facet.by === "core" || facet.by === "process") {
+  if (facet.by === "core" || facet.by === "process" || facet.by === "thread") {
     const wanted = Number(facet.value);
-    const column = facet.by === "core" ? samples.cpu : samples.pid;
+    const column = { core: samples.cpu, process: samples.pid, thread: samples.tid }[facet.by];
     return (i) => column[i] === wanted;
   }
   if (facet.by === "function") {
@@ -48,7 +48,8 @@ export function keeper({ samples }: Columns, facet: Facet): Keep {
     return (i) => samples.stack[i] >= 0 && holds[samples.stack[i]] === 1;
   }
   const name = samples.names.indexOf(facet.value);
-  return (i) => name >= 0 && samples.unit[i] === name;
+  const column = samples[facet.by];
+  return (i) => name >= 0 && column[i] === name;
 }
 
 /** Which stacks have a function that the expression matches, themselves or a caller. */

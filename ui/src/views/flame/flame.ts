@@ -8,7 +8,7 @@ import { errorNotice, notice } from "../../dom/notice";
 import { eachFrame, Latest, settled } from "../../dom/once";
 import { surface } from "../../draw/surface";
 import type { Context, View } from "../../shell/context";
-import { count, percent, rangeWords } from "../../time/format";
+import { count, percent, rangeWords, shortId } from "../../time/format";
 import { Tooltip } from "../timeline/tooltip";
 import { FlameBar } from "./bar";
 import { depthAt, drawFlame, heightOf, type Picture, shareAt } from "./drawing";
@@ -184,7 +184,8 @@ export class FlameView implements View {
 
   #headingWords(flame: Flame): string {
     const { source, state } = this.context;
-    const what = state.by === "all" || !state.value ? "" : ` of ${state.by} ${state.value}`;
+    const part = state.by === "container" ? shortId(state.value) : state.value;
+    const what = state.by === "all" || !part ? "" : ` of ${state.by} ${part}`;
     const when = source.has_times ? `, ${rangeWords([flame.from, flame.to], source.clock)}` : "";
     const beside = state.base ? `, compared with ${rangeWords(state.base, source.clock)}` : "";
     return `${totalWords(flame)}${what}${when}${beside}`;

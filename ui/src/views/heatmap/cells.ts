@@ -7,26 +7,32 @@ export interface Cell {
   row: number;
 }
 
-type Grid = Pick<HeatMap, "from" | "step" | "row_step" | "rows" | "columns">;
+type Grid = Pick<HeatMap, "view" | "from" | "step" | "row_step" | "rows" | "columns">;
 
 const MOST_ROWS = 50;
 /** Samples of a core are about 10 ms apart: finer cells than this would show chance. */
 const CELL_US = 20_000;
 const LONG_COLUMN_US = 500_000;
+/** Rows of the busiest threads; others would be nearly empty. */
+const MOST_THREADS = 30;
+/** Finer columns of a single thread would hold no sample or one. */
+const THREAD_COLUMN_PX = 3;
 
 /** How many rows and columns to ask for, in so many pixels. */
 export function gridFor(view: HeatView, window: Range, pixels: number): { rows: number; columns: number } {
   const fit = Math.min(4096, Math.max(20, Math.floor(pixels / 2)));
   if (view === "offset") return { rows: MOST_ROWS, columns: fit };
+  if (view === "threads") return { rows: MOST_THREADS, columns: Math.max(20, Math.floor(pixels / THREAD_COLUMN_PX)) };
   const long = window[1] - window[0];
   const columns = Math.min(fit, Math.max(20, Math.ceil(long / LONG_COLUMN_US)));
   const rows = Math.min(MOST_ROWS, Math.max(5, Math.round(long / columns / CELL_US)));
   return { rows, columns };
 }
 
-/** Whether a cell is one stretch of time; columns of many seconds fold them into one. */
+/** Whether a cell is one stretch of time; columns of many seconds fold them into one, and rows
+    of threads share theirs. */
 export function isExact(grid: Grid): boolean {
-  return grid.step <= grid.rows * grid.row_step * 1.01;
+  return grid.view !== "threads" && grid.step <= grid.rows * grid.row_step * 1.01;
 }
 
 export function cellAt(grid: Grid, xShare: number, yShare: number): Cell {

@@ -9,12 +9,16 @@ import { count } from "../../time/format";
 const VIEWS: [HeatView, string, string][] = [
   ["offset", "Sub-second", "Each column is a second, from bottom to top"],
   ["long", "Long", "Each column is a part of the window, cut into rows"],
+  ["threads", "Threads", "A row for each thread, the busiest on top; a click on its name keeps to it"],
 ];
 const BYS: [HeatBy, string][] = [
   ["all", "everything"],
   ["core", "one core"],
   ["process", "one process"],
+  ["thread", "one thread"],
   ["unit", "one unit"],
+  ["container", "one container"],
+  ["pod", "one pod"],
   ["function", "one function"],
 ];
 
@@ -71,7 +75,7 @@ export class Controls {
     const { view, by, value } = this.context.state;
     for (const button of this.#view) button.setAttribute("aria-pressed", String(button.dataset.view === view));
     this.#by.value = by;
-    const known = `${by} ${value} ${map?.parts.map((part) => part.value + part.samples).join()}`;
+    const known = `${by} ${value} ${map === null} ${map?.parts.map((part) => part.value + part.samples).join()}`;
     if (known === this.#known) return;
     // A list that is open would close under the pointer.
     const list = this.#value.querySelector("select");
@@ -92,7 +96,7 @@ export class Controls {
         attrs: { "aria-label": "Which one" },
         on: { change: () => this.context.store.set({ value: select.value }, "step") },
       },
-      h("option", { attrs: { value: "" } }, "(all of them)"),
+      h("option", { attrs: { value: "" } }, map && parts.length === 0 ? "(none in this window)" : "(all of them)"),
       missing && h("option", { attrs: { value } }, value),
       ...parts.map((part) => h("option", { attrs: { value: part.value } }, `${part.label} (${count(part.samples)})`)),
     );

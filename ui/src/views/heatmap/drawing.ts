@@ -1,6 +1,6 @@
 // The heat map on its canvas: cells, events above them, selection over them.
 
-import type { HeatMap, Range, TimelineEvent } from "../../api/types";
+import type { HeatMap, HeatView, Range, TimelineEvent } from "../../api/types";
 import { hatch } from "../../draw/hatch";
 import { ramp } from "../../draw/ramp";
 import type { Surface } from "../../draw/surface";
@@ -12,6 +12,17 @@ import { type Cell, columnsOf } from "./cells";
 
 /** Room around the cells: events on top, times below, offsets on the left. */
 export const EDGE = { top: 18, bottom: 22, left: 62, right: 2 };
+/** Room for the names of threads, and the height of each. */
+const NAMES_PX = { narrow: 116, wide: 190 };
+const NARROW_PX = 600;
+const TRACK_PX = 16;
+const HEIGHT_PX = 260;
+
+/** How high the picture is: threads are as many as there are. */
+export function heightOf(map: HeatMap | null): number {
+  if (map?.view !== "threads") return HEIGHT_PX;
+  return EDGE.top + EDGE.bottom + Math.max(3, map.rows) * TRACK_PX;
+}
 
 export interface Picture {
   map: HeatMap;
@@ -46,7 +57,7 @@ export function cellImage(map: HeatMap, theme: "dark" | "light"): HTMLCanvasElem
 
 export function drawHeatMap(picture: Picture, image: HTMLCanvasElement | null): void {
   const { context, width, height } = picture.surface;
-  const plot = plotOf(width, height);
+  const plot = plotOf(width, height, picture.map.view);
   context.imageSmoothingEnabled = false;
   if (image) context.drawImage(image, plot.left, plot.top, plot.width, plot.height);
   drawGaps(picture, plot);
@@ -64,11 +75,12 @@ export interface Plot {
   height: number;
 }
 
-export function plotOf(width: number, height: number): Plot {
+export function plotOf(width: number, height: number, view: HeatView): Plot {
+  const left = view !== "threads" ? EDGE.left : width < NARROW_PX ? NAMES_PX.narrow : NAMES_PX.wide;
   return {
-    left: EDGE.left,
+    left,
     top: EDGE.top,
-    width: Math.max(1, width - EDGE.left - EDGE.right),
+    width: Math.max(1, width - left - EDGE.right),
     height: Math.max(1, height - EDGE.top - EDGE.bottom),
   };
 }
@@ -105,13 +117,30 @@ function drawAxes({ map, surface, palette, clock }: Picture, plot: Plot): void {
     context.fillText(text, left, plot.top + plot.height + 16);
   }
   context.textAlign = "right";
+  if (map.view === "threads") drawNames(map, context, plot);
+  else drawOffsets(map, context, plot);
+  context.textAlign = "left";
+}
+
+/** The names of threads, cut where they are too long. */
+function drawNames(map: HeatMap, context: CanvasRenderingContext2D, plot: Plot): void {
+  const height = plot.height / Math.max(1, map.rows);
+  map.tracks.forEach((track, i) => {
+    let words = track.label;
+    while (words.length > 4 && context.measureText(words).width > plot.left - 8) {
+      words = `${words.slice(0, -2)}…`;
+    }
+    context.fillText(words, plot.left - 5, plot.top + (i + 0.5) * height + 4);
+  });
+}
+
+function drawOffsets(map: HeatMap, context: CanvasRenderingContext2D, plot: Plot): void {
   const whole = map.rows * map.row_step;
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     const y = plot.top + plot.height * (1 - share);
     const words = share === 0 ? "0" : `+${length(whole * share)}`;
     context.fillText(words, plot.left - 5, Math.min(y + 4, plot.top + plot.height));
   }
-  context.textAlign = "left";
 }
 
 /** Lines through the picture for more events than this would hide it: they become faint. */

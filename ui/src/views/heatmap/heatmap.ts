@@ -2,20 +2,19 @@
 // with Shift or Ctrl, what that is compared with.
 
 import { isAborted } from "../../api/client";
-import type { HeatMap, Range } from "../../api/types";
-import { h, replace } from "../../dom/element";
+import type { HeatMap, Part, Range } from "../../api/types";
+import { h, place, replace } from "../../dom/element";
 import { errorNotice, notice } from "../../dom/notice";
 import { eachFrame, Latest, settled } from "../../dom/once";
 import { css, ramp } from "../../draw/ramp";
 import { surface } from "../../draw/surface";
 import type { Context, View } from "../../shell/context";
-import { count, length, moment, rangeWords } from "../../time/format";
+import { count, length, moment, plural, rangeWords } from "../../time/format";
 import { Tooltip } from "../timeline/tooltip";
 import { type Cell, cellAt, gridFor, rangeOfCell, rangeOfCells } from "./cells";
 import { Controls } from "./controls";
-import { cellImage, drawHeatMap, eventAt, plotOf } from "./drawing";
+import { cellImage, drawHeatMap, eventAt, heightOf, type Plot, plotOf } from "./drawing";
 
-const HEIGHT = 260;
 const ASK_MS = 120;
 
 export class HeatMapView implements View {
@@ -131,7 +130,7 @@ export class HeatMapView implements View {
     const { client, source, state, window } = this.context;
     if (!source.has_times || !source.has_stacks) return;
     this.#stale = false;
-    const room = plotOf(this.#place.clientWidth, HEIGHT).width;
+    const room = plotOf(this.#place.clientWidth, heightOf(null), state.view).width;
     try {
       const query = {
         range: window,
@@ -163,7 +162,9 @@ export class HeatMapView implements View {
     this.#image = this.#map && cellImage(this.#map, theme);
     const scale = h("span", "scale");
     scale.style.setProperty("--ramp", [0, 0.25, 0.5, 0.75, 1].map((share) => css(ramp(theme, share))).join(","));
-    replace(this.#legend, "0 ", scale, ` ${count(this.#map?.max ?? 0)} samples in a cell`);
+    const left = this.#map?.tracks_left_out ?? 0;
+    const others = left > 0 && `; ${plural(left, "thread")} with fewer samples not shown`;
+    replace(this.#legend, "0 ", scale, ` ${count(this.#map?.max ?? 0)} samples in a cell`, others);
     this.#draw();
   }
 
@@ -172,10 +173,11 @@ export class HeatMapView implements View {
     if (!this.#map || width === 0) return;
     const { state, theme, source } = this.context;
     const { selection, base } = state;
+    place(this.#place, { "min-height": `${heightOf(this.#map)}px` });
     drawHeatMap(
       {
         map: this.#map,
-        surface: surface(this.#canvas, width, HEIGHT),
+        surface: surface(this.#canvas, width, heightOf(this.#map)),
         palette: theme.palette,
         clock: source.clock,
         selection,
@@ -190,14 +192,21 @@ export class HeatMapView implements View {
     );
   }
 
-  #cellOf(event: MouseEvent, map: HeatMap): Cell {
+  /** Where the pointer is on the canvas, and where the cells are. */
+  #at(event: MouseEvent, map: HeatMap): { x: number; y: number; plot: Plot } {
     const box = this.#canvas.getBoundingClientRect();
-    const plot = plotOf(box.width, box.height);
-    return cellAt(
-      map,
-      (event.clientX - box.left - plot.left) / plot.width,
-      (event.clientY - box.top - plot.top) / plot.height,
-    );
+    const plot = plotOf(box.width, box.height, map.view);
+    return { x: event.clientX - box.left, y: event.clientY - box.top, plot };
+  }
+
+  #cellOf(event: MouseEvent, map: HeatMap): Cell {
+    const { x, y, plot } = this.#at(event, map);
+    return cellAt(map, (x - plot.left) / plot.width, (y - plot.top) / plot.height);
+  }
+
+  /** The thread whose row the pointer is on. */
+  #trackOf(event: MouseEvent, map: HeatMap): Part | undefined {
+    return map.view === "threads" ? map.tracks[map.rows - 1 - this.#cellOf(event, map).row] : undefined;
   }
 
   #drags(): void {
@@ -205,10 +214,15 @@ export class HeatMapView implements View {
     let compares = false;
     this.#canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || !this.#map) return;
-      const box = this.#canvas.getBoundingClientRect();
-      const hit = eventAt(this.#map, plotOf(box.width, box.height), event.clientX - box.left, event.clientY - box.top);
+      const { x, y, plot } = this.#at(event, this.#map);
+      const hit = eventAt(this.#map, plot, x, y);
       if (hit) {
         this.context.show([hit.at, hit.at], this.context.state.finding);
+        return;
+      }
+      const track = x < plot.left && this.#trackOf(event, this.#map);
+      if (track) {
+        this.context.store.set({ by: "thread", value: track.value }, "step");
         return;
       }
       this.#canvas.setPointerCapture(event.pointerId);
@@ -237,9 +251,11 @@ export class HeatMapView implements View {
 
   #hover(event: PointerEvent, map: HeatMap): void {
     if (event.pointerType === "touch") return;
-    const box = this.#canvas.getBoundingClientRect();
-    const hit = eventAt(map, plotOf(box.width, box.height), event.clientX - box.left, event.clientY - box.top);
+    const { x, y, plot } = this.#at(event, map);
+    const hit = eventAt(map, plot, x, y);
     const { clock } = this.context.source;
+    const track = this.#trackOf(event, map);
+    this.#canvas.classList.toggle("pointing", track !== undefined && x < plot.left);
     if (hit) {
       this.#tooltip.show(
         event.clientX,
@@ -257,11 +273,18 @@ export class HeatMapView implements View {
       this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, "not seen"), h("div", {}, gap[2]), when);
       return;
     }
+    if (track && x < plot.left) {
+      const only = h("div", "quiet", "click: only this thread");
+      const words = h("div", {}, `${count(track.samples)} samples in this window`);
+      this.#tooltip.show(event.clientX, event.clientY, h("strong", {}, track.label), words, only);
+      return;
+    }
     const value = map.values[cell.row * map.columns + cell.column] ?? 0;
     this.#tooltip.show(
       event.clientX,
       event.clientY,
-      h("strong", {}, `${count(value)} ${value === 1 ? "sample" : "samples"}`),
+      track ? h("div", {}, track.label) : "",
+      h("strong", {}, plural(value, "sample")),
       h("div", "quiet", `${moment(range[0], clock, 1000)}, ${length(range[1] - range[0])}`),
     );
   }

@@ -2,7 +2,7 @@
 
 import type { Lane, Tile } from "../../api/types";
 import { h, place } from "../../dom/element";
-import { quantity } from "../../time/format";
+import { count, quantity } from "../../time/format";
 
 export class Row {
   readonly element: HTMLElement;
@@ -46,7 +46,7 @@ export class Row {
 }
 
 function mostWords({ kind, unit, max }: Lane): string {
-  if (kind === "events") return String(max);
+  if (kind === "events") return count(max);
   return max > 0 ? `max ${quantity(max, unit)}` : quantity(max, unit);
 }
 

@@ -11,7 +11,7 @@ export interface ChainActions {
 }
 
 export function chain(diagnosis: Diagnosis, ids: string[], actions: ChainActions): HTMLElement {
-  const list = h("ol", { class: "chain", attrs: { "aria-label": "From cause to symptom" } });
+  const list = h("ol", { class: "chain", attrs: { "aria-label": "Causal chain" } });
   ids.forEach((id, i) => {
     const finding = diagnosis.findings.find((finding) => finding.id === id);
     if (!finding) return;
@@ -44,7 +44,7 @@ export function meter(ratio: number): HTMLElement {
   bar.style.setProperty("--share", String(ratio));
   return h(
     "span",
-    { class: "confidence", title: "How sure sexton is of this" },
+    { class: "confidence", title: "Confidence" },
     bar,
     `${percent(ratio)} ${confidenceWord(ratio)}`,
   );
@@ -62,7 +62,7 @@ function arrow(diagnosis: Diagnosis, cause: string, effect: string, actions: Cha
       "button",
       {
         class: `arrow ${sure < 0.4 ? "weak" : ""}`,
-        title: `Why the one leads to the other (${confidenceWord(sure)})`,
+        title: `Evidence of this link (${confidenceWord(sure)})`,
         attrs: {
           type: "button",
           "data-link": nameOf(link),

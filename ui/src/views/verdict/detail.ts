@@ -26,7 +26,7 @@ export function findingDetail(context: Context, diagnosis: Diagnosis, finding: F
       h(
         "details",
         {},
-        h("summary", {}, "Why the one before leads to it"),
+        h("summary", {}, "Evidence of the link from its cause"),
         ...causes.map((link) => linkEvidence(context, link)),
       ),
     remedyList([finding]),

@@ -15,7 +15,7 @@ export function ruledOut(explanations: Explanation[]): HTMLElement | null {
       ...explanation.evidence.map((evidence) => h("span", "source", `${evidence.text} (${evidence.source})`)),
     ),
   );
-  return fold(`Other explanations (${explanations.length})`, h("ul", "plain", ...items));
+  return fold(`Ruled out (${explanations.length})`, h("ul", "plain", ...items));
 }
 
 export function ahead(forecasts: Forecast[]): HTMLElement | null {
@@ -81,7 +81,7 @@ export function apart(diagnosis: Diagnosis): HTMLElement | null {
       ...link.evidence.map((evidence) => h("span", "source", `${evidence.text} (${evidence.source})`)),
     ),
   );
-  return fold(`Kept apart (${items.length})`, h("ul", "plain", ...items));
+  return fold(`Considered, but not linked (${items.length})`, h("ul", "plain", ...items));
 }
 
 export function nodeFacts(diagnosis: Diagnosis): HTMLElement | null {

@@ -39,7 +39,7 @@ export class Verdict implements View {
       replace(this.element);
       return;
     }
-    replace(this.element, notice("busy", "Judging…", "What was recorded is read and judged; that may take seconds."));
+    replace(this.element, notice("busy", "Judging…", "Reading and judging the recording; this may take a few seconds."));
     void this.#load(true);
   }
 
@@ -111,8 +111,8 @@ export class Verdict implements View {
     return h(
       "div",
       "below",
-      todo.childElementCount > 0 && fold("All there is to do", todo),
-      others.length > 0 && fold(`Apart from that (${others.length})`, h("div", {}, ...others)),
+      todo.childElementCount > 0 && fold("All commands", todo),
+      others.length > 0 && fold(`Other causal chains (${others.length})`, h("div", {}, ...others)),
       ruledOut(diagnosis.explanations),
       apart(diagnosis),
       ahead(diagnosis.forecast),

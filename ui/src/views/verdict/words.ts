@@ -24,8 +24,7 @@ export const REMEDIES: [kind: string, heading: string][] = [
 
 export function confidenceWord(ratio: number): string {
   if (ratio >= 0.9) return "certain";
-  if (ratio >= 0.7) return "likely";
-  return ratio >= 0.4 ? "possible" : "weak";
+  return ratio >= 0.7 ? "likely" : "possible";
 }
 
 export function subjectWords({ kind, name }: Subject): string {

@@ -4,7 +4,7 @@ import type { Zombies } from "../../api/types";
 import { h } from "../../dom/element";
 import { surface } from "../../draw/surface";
 import type { Context } from "../../shell/context";
-import { count, type Clock, moment } from "../../time/format";
+import { count, plural, type Clock, moment } from "../../time/format";
 
 const HEIGHT = 120;
 const EDGE = { left: 62, right: 64, top: 10, bottom: 20 };
@@ -14,7 +14,7 @@ export function growthChart(context: Context, zombies: Zombies): HTMLElement {
   const last = growth.dying.findLast((value) => value !== null);
   const seen = growth.at[growth.at.length - 1] - growth.at[0];
   const rate = growth.per_day === null ? "" : `, ${perTime(growth.per_day, seen)} at this rate`;
-  const words = `Dying memory cgroups, ${growth.at.length} looks${last == null ? "" : `, ${count(last)} at the end`}${rate}`;
+  const words = `Dying memory cgroups, ${plural(growth.at.length, "count")}${last == null ? "" : `, ${count(last)} at the end`}${rate}`;
   const canvas = h("canvas", { attrs: { role: "img", "aria-label": words } });
   const place = h("div", "canvas-place", canvas);
   const draw = () => place.clientWidth > 0 && drawGrowth(canvas, place.clientWidth, context, zombies);

@@ -73,7 +73,7 @@ export function fileTable(zombies: Zombies): HTMLElement {
     bar(file.zombies, most),
     h("span", {}, ...file.origins.slice(0, 5).map((origin) => h("code", "source", origin))),
   ]);
-  return table(["File", "Dying ones it pins", "Made by"], rows);
+  return table(["File", "Dying cgroups it pins", "Made by"], rows);
 }
 
 export function readTable(zombies: Zombies): HTMLElement {
@@ -87,7 +87,7 @@ export function readTable(zombies: Zombies): HTMLElement {
       time(read.leaf_ns),
       h("span", {}, time(read.ancestor_ns), read.ancestor !== null && h("code", "source", read.ancestor)),
     ]);
-  return table(["File read", "Dying then", "At the root", "At a leaf", "Above the dying"], rows);
+  return table(["File read", "Dying then", "At the root", "At a leaf", "At a parent of dying ones"], rows);
 }
 
 function largest(values: (number | null)[]): number {

@@ -117,7 +117,7 @@ export class ZombiesView implements View {
       h("div", { class: "toggle", attrs: { role: "group", "aria-label": "List them" } }, ...tabs),
       shown[2](zombies),
       zombies.reads.length > 0 &&
-        h("details", "fold", h("summary", {}, "What one read of a statistics file cost"), readTable(zombies)),
+        h("details", "fold", h("summary", {}, "Cost of one read of a statistics file"), readTable(zombies)),
       zombies.gaps.length > 0 && gaps(zombies),
     );
   }
@@ -148,5 +148,5 @@ function gaps(zombies: Zombies): HTMLElement {
   const items = zombies.gaps.map((gap) =>
     h("li", {}, gap.text ?? gap.why, gap.remedy !== null && h("span", "source", `to see it: ${gap.remedy}`)),
   );
-  return h("details", "fold", h("summary", {}, `Not seen (${items.length})`), h("ul", "plain", ...items));
+  return h("details", "fold", h("summary", {}, `Blind spots (${items.length})`), h("ul", "plain", ...items));
 }

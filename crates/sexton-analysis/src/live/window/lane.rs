@@ -89,6 +89,10 @@ impl Lane {
         if self.records.len() > most {
             self.cut_to(most, now);
         }
+        // A burst must not be paid for until the end.
+        if self.records.capacity() > self.records.len() * 2 {
+            self.records.shrink_to(self.records.len() * 5 / 4);
+        }
     }
 
     /// Keeps this number of the newest.

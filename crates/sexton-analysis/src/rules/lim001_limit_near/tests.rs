@@ -125,3 +125,20 @@ fn without_the_sensor_it_is_not_judged() {
         1
     );
 }
+
+#[test]
+fn a_process_near_its_limit_of_open_files_is_named() {
+    let name = "RLIMIT_NOFILE pid 4711 java (main)";
+    let found = judge(name, &[(700.0, 1_024.0, None), (1_020.0, 1_024.0, None)]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, Severity::Warning);
+    assert_eq!(
+        found[0].title,
+        "java (main) (pid 4711) has 1,020 open files of at most 1,024"
+    );
+    let raise = "sudo prlimit --pid 4711 --nofile=2048";
+    assert_eq!(found[0].remedies[1].command.as_deref(), Some(raise));
+    assert!(found[0].touches(&Subject::new(SubjectKind::Process, "4711")));
+    assert!(judge(name, &[(700.0, 1_024.0, None)]).is_empty());
+    assert!(judge("RLIMIT_NOFILE pid", &[(1.0, 1.0, None)]).is_empty());
+}

@@ -165,7 +165,7 @@ fn the_journal_says_how_it_ends_and_in_which_words() {
     out.event(at(105), &unit(), &fact::UNIT_LAST_LINES, says);
     watch.add(out);
     let found = watch.judge(&RULE).findings;
-    assert_eq!(found[0].figure, "4 starts in 30 s, exit status 4");
+    assert_eq!(found[0].figure, "4 restarts in 30 s, exit status 4");
     let quote = found[0]
         .evidence
         .iter()

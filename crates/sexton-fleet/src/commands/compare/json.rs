@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::Shown;
 use super::text::{label, spared_line};
 use crate::compare::{Candidate, Difference, Effect, Input};
+use crate::jobs::{Rate, Rates};
 
 pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
     let answer = shown.answer;
     let mut differences = Vec::new();
     for difference in &answer.differences {
-        flatten(shown.input, difference, &mut differences);
+        flatten(shown, difference, &mut differences);
     }
     let unexplained = answer.unexplained.iter();
     differences.extend(unexplained.map(|effect| measured(shown.input, effect, None)));
@@ -27,6 +28,7 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
         "reports": shown.lake.claimed.n_reports,
         "tests": answer.n_tests,
         "pairs": answer.n_pairs,
+        "jobs": shown.jobs_by_class().map(rates),
         "too_few": answer.too_few.map(|few| json!({
             "best_q": few.best_q, "nodes_needed": few.nodes_needed,
         })),
@@ -38,9 +40,15 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// How jobs went: with something, and elsewhere.
+pub(in crate::commands) fn rates(rates: Rates) -> Value {
+    let rate = |rate: Rate| json!({ "succeeded": rate.succeeded, "failed": rate.failed, "share": rate.share() });
+    json!({ "with": rate(rates.with), "elsewhere": rate(rates.elsewhere), "p": rates.p })
+}
+
 /// Differences that stand for themselves, each before what is folded under it.
-fn flatten(input: &Input<'_>, difference: &Difference, into: &mut Vec<Value>) {
-    let what = &difference.what;
+fn flatten(shown: &Shown<'_>, difference: &Difference, into: &mut Vec<Value>) {
+    let (input, what) = (shown.input, &difference.what);
     let name = label(input, what);
     let mut own = of(input, what, None);
     own["exceptions"] = difference
@@ -58,6 +66,7 @@ fn flatten(input: &Input<'_>, difference: &Difference, into: &mut Vec<Value>) {
             })
         })
         .collect();
+    own["jobs"] = shown.jobs_by(what).map_or(Value::Null, rates);
     into.push(own);
     let folded = difference.folded.iter();
     into.extend(folded.map(|folded| of(input, folded, Some(&name))));

@@ -6,6 +6,7 @@ use sexton_model::text::escape;
 
 use super::Shown;
 use crate::compare::{Candidate, Difference, Effect, Exception, Input, Order};
+use crate::jobs::{Rate, Rates};
 use crate::show::{self, chance, count, number, percent, wrapped};
 
 /// Lines of each list.
@@ -35,6 +36,9 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
             count(answer.n_pairs as u64)
         ),
     )?;
+    if let Some(rates) = shown.jobs_by_class() {
+        wrapped(out, "", &jobs_line("on bad nodes", "on good ones", rates))?;
+    }
     writeln!(out)?;
     if let Some(too_few) = answer.too_few {
         wrapped(
@@ -54,7 +58,7 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
         )?;
     }
     for (at, difference) in answer.differences.iter().enumerate() {
-        write_difference(shown.input, at + 1, difference, out)?;
+        write_difference(shown, at + 1, difference, out)?;
     }
     if !answer.unexplained.is_empty() {
         writeln!(out, "Also differs, and goes with none of the above")?;
@@ -74,17 +78,24 @@ pub(super) fn label(input: &Input<'_>, candidate: &Candidate) -> String {
 }
 
 fn write_difference(
-    input: &Input<'_>,
+    shown: &Shown<'_>,
     at: usize,
     difference: &Difference,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let what = &difference.what;
+    let (input, what) = (shown.input, &difference.what);
     let spared = if what.is_hit() { "" } else { " (spared)" };
     writeln!(out, "{at}. {}{spared}", label(input, what))?;
     wrapped(out, "   ", &numbers(what))?;
     if let Some(line) = order(what.order) {
         wrapped(out, "   ", &line)?;
+    }
+    if let Some(rates) = shown.jobs_by(what) {
+        wrapped(
+            out,
+            "   ",
+            &jobs_line("on nodes with it", "elsewhere", rates),
+        )?;
     }
     for exception in difference.exceptions.iter().take(3) {
         wrapped(out, "   ", &spared_line(input, what, exception))?;
@@ -122,6 +133,17 @@ fn write_difference(
         effects(input, &difference.effects, out)?;
     }
     writeln!(out)
+}
+
+/// `Jobs on nodes with it: 74 % of 812 succeeded; 98 % of 4,105 elsewhere (p = 2e-80).`
+pub(in crate::commands) fn jobs_line(with: &str, elsewhere: &str, rates: Rates) -> String {
+    let of = |rate: Rate| format!("{} of {}", percent(rate.share()), count(rate.all()));
+    format!(
+        "Jobs {with}: {} succeeded; {} {elsewhere} ({}).",
+        of(rates.with),
+        of(rates.elsewhere),
+        chance("p", rates.p)
+    )
 }
 
 fn more(n: usize, out: &mut dyn Write) -> Result<()> {

@@ -12,6 +12,7 @@ use sexton_host::clock;
 use sexton_web::{Options, Plain, Rester, Server, Stopper, Tls};
 
 use super::config::Config;
+use super::ring;
 use super::scrape::Scrape;
 use crate::commands::{history, serve};
 use crate::policy;
@@ -53,6 +54,7 @@ impl Page {
             }),
             import: Box::new(serve::import),
             is_lazy: true,
+            agent: Some(ring::agent(&config.ring, shared)),
             more: Some(Box::new(move |path, accept| {
                 more(path, accept, &status, &scrape)
             })),

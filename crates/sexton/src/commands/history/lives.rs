@@ -27,7 +27,7 @@ pub struct Lived {
     /// Since when it is over; none while it is open.
     pub over_ns: Option<u64>,
     /// Whether a reboot ended it.
-    is_ended_by_reboot: bool,
+    pub is_ended_by_reboot: bool,
 }
 
 /// All that overlap a time, by when they opened.

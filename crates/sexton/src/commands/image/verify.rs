@@ -59,15 +59,16 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
     let audit = judge_as(&args.source.source, shape, &args.source.signatures)?.audit;
     let units = compare(&audit, &policy);
     let mut out = BufWriter::new(io::stdout().lock());
+    let allow_gaps = policy.allow_gaps;
     match args.format {
-        _ if args.json => report::gate_json(&mut out, &audit, &units)?,
+        _ if args.json => report::gate_json(&mut out, &audit, &units, allow_gaps)?,
         VerifyFormat::Text => report::gate_text(&mut out, &audit, &units)?,
-        VerifyFormat::Json => report::gate_json(&mut out, &audit, &units)?,
-        VerifyFormat::Junit => report::gate_junit(&mut out, &units)?,
+        VerifyFormat::Json => report::gate_json(&mut out, &audit, &units, allow_gaps)?,
+        VerifyFormat::Junit => report::gate_junit(&mut out, &audit, &units, allow_gaps)?,
         VerifyFormat::Sarif => report::gate_sarif(&mut out, env!("SEXTON_VERSION"), &units)?,
     }
     out.flush()?;
-    Ok(exit(&units, &audit, policy.allow_gaps))
+    Ok(exit(&units, &audit, allow_gaps))
 }
 
 /// What the exit code says of the gate.

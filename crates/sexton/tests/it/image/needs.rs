@@ -66,6 +66,34 @@ fn a_socket_that_a_started_unit_requires_is_withheld() {
     assert_eq!(systemctl_state(&root, "rpcbind.service"), "static");
 }
 
+/// An instance that only a setting names, and what it hands on to others.
+#[test]
+fn what_an_instance_requires_is_withheld() {
+    let (_place, root) = founding();
+    let service = format!("[Service]\nExecStart=/bin/sh\n{INSTALL}");
+    on(&root, "postfix.service", &service);
+    on(
+        &root,
+        "myapp.service",
+        &format!("[Unit]\nWants=first@x.service\n{service}"),
+    );
+    for (name, requires) in [
+        ("first", "second@%i.service"),
+        ("second", "postfix.service"),
+    ] {
+        let file = format!("usr/lib/systemd/system/{name}@.service");
+        let settings = format!("[Unit]\nRequires={requires}\n[Service]\nExecStart=/bin/sh\n");
+        write(root.join(file), &settings);
+    }
+    let plan = stdout(&sexton(&["image", "fix", text(&root)]));
+    assert!(
+        plan.contains("why     second@x.service requires it\n"),
+        "{plan}"
+    );
+    let found = audit(&[text(&root)], 1);
+    assert_eq!(unit(&found, "postfix.service")["verdict"], "harmless");
+}
+
 /// What was broken before stays broken, and a fix does not call that done and well.
 #[test]
 fn a_unit_that_was_broken_before_keeps_the_gate_shut() {

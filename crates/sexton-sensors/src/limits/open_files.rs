@@ -1,13 +1,15 @@
-//! Inotify instances and watches of each user.
+//! Open files of processes: the process that is nearest to its limit, and inotify instances and
+//! watches of each user.
 //!
-//! The kernel keeps both sums to itself, so the open files of processes are looked through, for
+//! The kernel keeps these sums to itself, so the open files of processes are looked through, for
 //! no longer than a look may take; what is left is looked at next time. A child that has an
 //! instance under the number that its parent has one under got it from there: it counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
-use sexton_host::Host;
+use sexton_host::{Entry, Host};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -29,10 +31,20 @@ const INSTANCE: &str = "anon_inode:inotify";
 const INSTANCES: &str = "fs.inotify.max_user_instances";
 const WATCHES: &str = "fs.inotify.max_user_watches";
 
+const FILES: &str = "RLIMIT_NOFILE";
+
+/// A process with fewer open files is near no limit that a program can live with.
+const FEW_FILES: usize = 100;
+
+/// The process nearest to its limit is told of from this part of it on.
+const TOLD_FROM: f64 = 0.5;
+
 /// A pass through all processes, and when it may go on.
 #[derive(Default)]
-pub(super) struct Inotify {
+pub(super) struct OpenFiles {
     left: Vec<u32>,
+    /// The process that is nearest to its limit, so far.
+    nearest: Option<(u32, Usage)>,
     /// Who has an instance under which number.
     holders: BTreeSet<(u32, u64)>,
     users: BTreeMap<u32, Counts>,
@@ -54,7 +66,7 @@ struct Owner {
     user: u32,
 }
 
-impl Inotify {
+impl OpenFiles {
     pub(super) fn poll(&mut self, host: &Host, out: &mut Sink) {
         let now = out.now();
         let is_early = |(at, rest): (Moment, Duration)| now.since(at) < rest;
@@ -69,6 +81,7 @@ impl Inotify {
             self.began = Some(now);
             self.holders.clear();
             self.users.clear();
+            self.nearest = None;
             // Parents come before most of their children; the last is taken first.
             self.left = tasks::pids(host).unwrap_or_default();
             self.left.reverse();
@@ -86,7 +99,12 @@ impl Inotify {
     }
 
     fn count(&mut self, host: &Host, pid: u32, effort: &Effort) {
-        let instances = instances_of(host, pid);
+        let Ok(folder) = host.proc(&format!("{pid}/fd")) else {
+            return;
+        };
+        let files = host.list(&folder).unwrap_or_default();
+        self.compare(host, pid, files.len());
+        let instances = instances_of(host, &folder, &files);
         if instances.is_empty() {
             return;
         }
@@ -106,7 +124,37 @@ impl Inotify {
         }
     }
 
+    fn compare(&mut self, host: &Host, pid: u32, n_files: usize) {
+        if n_files < FEW_FILES {
+            return;
+        }
+        let limits = host.proc(&format!("{pid}/limits"));
+        let limits = limits.and_then(|path| host.read_text(path));
+        let Some(most) = limits.ok().as_deref().and_then(most_files) else {
+            return;
+        };
+        let usage = Usage {
+            used: n_files as u64,
+            most,
+            hits: None,
+        };
+        let is_nearer = |(_, other): (u32, Usage)| usage.ratio() > other.ratio();
+        if usage.ratio() >= TOLD_FROM && self.nearest.is_none_or(is_nearer) {
+            self.nearest = Some((pid, usage));
+        }
+    }
+
     fn tell(&self, host: &Host, out: &mut Sink) {
+        if let Some((pid, usage)) = self.nearest
+            && let Some(comm) = tasks::comm(host, pid)
+        {
+            let name = format!("{FILES} pid {pid} {comm}");
+            usage.tell(&Subject::new(SubjectKind::Limit, name), out);
+        }
+        self.tell_inotify(host, out);
+    }
+
+    fn tell_inotify(&self, host: &Host, out: &mut Sink) {
         type Count = fn(&Counts) -> u64;
         let limits: [(&str, Count); 2] = [
             (INSTANCES, |counts| counts.instances),
@@ -135,11 +183,7 @@ impl Inotify {
 }
 
 /// The numbers under which a process has instances; none of one that is gone.
-fn instances_of(host: &Host, pid: u32) -> Vec<u64> {
-    let Ok(folder) = host.proc(&format!("{pid}/fd")) else {
-        return Vec::new();
-    };
-    let files = host.list(&folder).unwrap_or_default();
+fn instances_of(host: &Host, folder: &Path, files: &[Entry]) -> Vec<u64> {
     let is_instance = |file: &str| {
         let link = host.read_link(folder.join(file));
         link.is_ok_and(|link| link.to_str() == Some(INSTANCE))
@@ -167,6 +211,15 @@ fn watches_of(host: &Host, pid: u32, file: u64, effort: &Effort) -> u64 {
     n
 }
 
+/// How many files a process may have open: its soft limit.
+fn most_files(limits: &str) -> Option<u64> {
+    let mut lines = limits.lines();
+    let rest = lines.find_map(|line| line.strip_prefix("Max open files"))?;
+    // `unlimited` is no limit to be near to.
+    let most = rest.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(most).filter(|most| *most > 0)
+}
+
 /// The parent of a process, and the user whose limits count for it.
 fn owner(status: &str) -> Option<Owner> {
     let field = |name: &str, n: usize| {
@@ -190,5 +243,29 @@ mod tests {
         let expected = Owner { parent: 7, user: 0 };
         assert_eq!(owner(status), Some(expected));
         assert_eq!(owner("Name:\ta\nUid:\t1000\n"), None);
+    }
+
+    #[test]
+    fn the_soft_limit_of_open_files() {
+        let check = |line: &str, expected| {
+            let head =
+                "Limit                     Soft Limit           Hard Limit           Units\n";
+            assert_eq!(most_files(&format!("{head}{line}\n")), expected, "{line}");
+        };
+        let line = "Max open files            1024                 524288               files";
+        check(line, Some(1024));
+        check(
+            "Max open files            unlimited            unlimited            files",
+            None,
+        );
+        check(
+            "Max open files            0                    0                    files",
+            None,
+        );
+        check(
+            "Max processes             7                    7                    processes",
+            None,
+        );
+        check("Max open files", None);
     }
 }
