@@ -125,6 +125,12 @@ const NEEDS: &[Need] = &[
         work: For::Tests,
     },
     Need {
+        proof: Proof::File(&["/usr/lib/debug/.build-id"]),
+        package: "libc6-dbg",
+        why: "a test names functions of libc with its debug file",
+        work: For::Tests,
+    },
+    Need {
         proof: Proof::Program("go"),
         package: "golang-go",
         why: "its pprof opens profiles that tests write",
@@ -391,6 +397,7 @@ mod tests {
                 "sysstat",
                 "iproute2",
                 "linux-perf",
+                "libc6-dbg",
                 "golang-go",
                 "ethtool",
                 "python3-venv",
@@ -433,6 +440,7 @@ mod tests {
                 "sysstat",
                 "iproute2",
                 "linux-perf",
+                "libc6-dbg",
                 "golang-go",
                 "ethtool",
                 "python3-venv",

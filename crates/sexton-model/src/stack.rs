@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use crate::moment::Moment;
 
+/// The module of an innermost frame that is no code: it says who woke a thread that waited.
+pub const WAKER: &str = "[waker]";
+
 /// A name in a recording's list of names: of a thread, a cgroup, a symbol, a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameId(pub u32);
@@ -78,8 +81,17 @@ pub enum CoreState {
     Kernel,
     /// It had nothing to run, as the scheduler knows.
     Idle,
+    /// This says nothing of it: the thread waited, and was on no core.
+    Waiting,
     /// The file does not say.
     Unknown,
+}
+
+impl CoreState {
+    /// Whether something ran on the core, as far as is known.
+    pub fn is_busy(self) -> bool {
+        !matches!(self, Self::Idle | Self::Waiting)
+    }
 }
 
 /// Where code comes from.

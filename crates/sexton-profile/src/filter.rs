@@ -30,6 +30,8 @@ pub enum EventChoice {
     FirstNamed(String),
     /// All of them.
     All,
+    /// All that say what a core did: not of threads that waited.
+    OfCores,
     /// The one of this name; `cycles` means `cycles:u`, too.
     Named(String),
 }
@@ -168,7 +170,7 @@ impl Matcher {
         let filter = &self.filter;
         let any_owner = filter.comms.is_empty() && filter.pids.is_empty();
         let any_owner = any_owner && filter.tids.is_empty();
-        !(any_owner && filter.allows_any_home() && filter.event == EventChoice::All)
+        !(any_owner && filter.allows_any_home() && filter.event == EventChoice::OfCores)
     }
 
     /// Whether what it says depends on stacks.
@@ -208,6 +210,11 @@ impl Matcher {
     fn is_of_event(&mut self, sample: &StackSample, tables: &StackTables) -> bool {
         match &self.filter.event {
             EventChoice::All => true,
+            EventChoice::OfCores => sample.state != CoreState::Waiting,
+            // The clock of cores comes before the waits that it was told with.
+            EventChoice::First if sample.state == CoreState::Waiting => {
+                self.leave_out(sample.event)
+            }
             EventChoice::First => {
                 let is_first = *self.first_event.get_or_insert(sample.event) == sample.event;
                 is_first || self.leave_out(sample.event)
@@ -325,6 +332,7 @@ impl Verdicts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::sample_at;
 
     const ID: &str = "3f4e5d6c7b8a99887766554433221100ffeeddccbbaa99887766554433221100";
 
@@ -336,6 +344,37 @@ mod tests {
             ..Filter::default()
         };
         assert_eq!(filter.is_of_container(cgroup), expected, "{cgroup}");
+    }
+
+    #[test]
+    fn waits_are_shown_only_if_they_are_asked_for() {
+        let tables = StackTables {
+            names: vec!["off-cpu".into(), "cpu-clock".into()],
+            ..StackTables::default()
+        };
+        let wait = StackSample {
+            state: CoreState::Waiting,
+            event: NameId(0),
+            ..sample_at(1, 0)
+        };
+        let ran = StackSample {
+            event: NameId(1),
+            ..sample_at(2, 0)
+        };
+        for (event, expected) in [
+            (EventChoice::First, [false, true]),
+            (EventChoice::OfCores, [false, true]),
+            (EventChoice::All, [true, true]),
+            (EventChoice::Named("off-cpu".into()), [true, false]),
+        ] {
+            let filter = Filter {
+                event: event.clone(),
+                ..Filter::default()
+            };
+            let mut matcher = Matcher::new(filter);
+            let found = [&wait, &ran].map(|sample| matcher.accepts(sample, &tables));
+            assert_eq!(found, expected, "{event:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use sexton_model::stack::{CodeKind, Frame, StackTables};
+use sexton_model::stack::{CodeKind, Frame, StackTables, WAKER};
 
 /// What perf shows for what it cannot name.
 pub const UNKNOWN: &str = "[unknown]";
@@ -21,6 +21,8 @@ pub struct Suffixes {
 pub fn of_frame(tables: &StackTables, frame: &Frame, comm: &str, suffixes: Suffixes) -> String {
     let module = frame.module.map_or(UNKNOWN, |name| tables.name(name));
     let name = match frame.symbol.map(|name| tables.name(name)) {
+        // The name of a thread, which may be `(sd-pam)`.
+        Some(function) if module == WAKER => function.replace(';', ":"),
         Some(function) => tidy(function, comm),
         None if module == UNKNOWN => UNKNOWN.to_owned(),
         // `[vdso]` has its brackets already.

@@ -1,7 +1,7 @@
 //! The functions and the stacks that took most.
 
 use ahash::AHashMap;
-use sexton_model::stack::{NameId, StackId, StackTables};
+use sexton_model::stack::{NameId, StackId, StackTables, WAKER};
 
 use crate::flame::{Count, StackCounts};
 use crate::names::{self, Suffixes};
@@ -13,10 +13,17 @@ pub struct TopFunction {
     pub name: String,
     /// The file it is in, where that is known.
     pub module: String,
-    /// What ran in it.
+    /// What ran in it, or waited in it.
     pub own: Count,
     /// What ran in it or in what it called.
     pub total: Count,
+}
+
+impl TopFunction {
+    /// Whether it is no function: it says who woke threads that waited.
+    pub fn is_waker(&self) -> bool {
+        self.module == WAKER
+    }
 }
 
 /// One stack.
@@ -48,7 +55,8 @@ pub fn functions(counts: &StackCounts, tables: &StackTables) -> Vec<TopFunction>
     }
     for (stack, count) in stacks {
         seen.clear();
-        for (depth, frame) in tables.frames_of(stack).enumerate() {
+        let mut is_own = true;
+        for frame in tables.frames_of(stack) {
             let Some(key) = frame_keys.get(&frame.0) else {
                 continue;
             };
@@ -56,8 +64,10 @@ pub fn functions(counts: &StackCounts, tables: &StackTables) -> Vec<TopFunction>
                 Some(entry) => entry,
                 None => by_name.entry(key.clone()).or_default(),
             };
-            if depth == 0 {
+            // Who woke a thread is no place where it waited.
+            if is_own && key.1 != WAKER {
                 add(&mut entry.0, count);
+                is_own = false;
             }
             // A function that calls itself counts once for each sample.
             if !seen.contains(&key) {

@@ -4,6 +4,9 @@ use sexton_model::stack::{NameId, StackSample, StackTables};
 
 use crate::flame::Count;
 
+/// Nanoseconds that threads waited; the name that perf gives it, too.
+pub const OFF_CPU: &str = "off-cpu";
+
 /// What is added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Weight {
@@ -33,7 +36,7 @@ pub enum Unit {
     /// Samples.
     #[default]
     Samples,
-    /// Nanoseconds of time on a core.
+    /// Nanoseconds on a core, or waiting.
     Nanoseconds,
     /// So many of this event.
     Events(String),
@@ -70,10 +73,19 @@ impl Unit {
     }
 }
 
-/// Events whose weight is a time.
+/// Events whose weight is a time: on a core, or waiting for something else.
 pub(crate) fn is_clock(event: &str) -> bool {
     let event = event.split(':').next().unwrap_or(event);
-    matches!(event, "cpu-clock" | "task-clock")
+    matches!(event, "cpu-clock" | "task-clock" | OFF_CPU)
+}
+
+/// What the weights of an event are called in other formats, and their unit.
+pub(crate) fn value_type(event: &str) -> (&str, &'static str) {
+    match event {
+        OFF_CPU => (OFF_CPU, "nanoseconds"),
+        event if is_clock(event) => ("cpu", "nanoseconds"),
+        event => (event, "count"),
+    }
 }
 
 /// `1234567` as `1,234,567`.

@@ -13,7 +13,7 @@ use sexton_model::text::unescape;
 use crate::filter::{EventChoice, Filter, Matcher};
 use crate::import::Sink;
 use crate::merge::Merger;
-use crate::weight::is_clock;
+use crate::weight::value_type;
 
 /// The value of the label `unit` of owners that were folded.
 pub const OTHER: &str = "other";
@@ -52,11 +52,9 @@ pub struct WindowProfile {
 impl WindowProfile {
     /// What the weights are called, and their unit: names that every receiver takes.
     pub fn kind(&self) -> (String, &'static str) {
-        if is_clock(&self.event) {
-            return ("cpu".to_owned(), "nanoseconds");
-        }
+        let (name, unit) = value_type(&self.event);
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        (self.event.chars().map(plain).collect(), "count")
+        (name.chars().map(plain).collect(), unit)
     }
 
     /// How many samples there are.

@@ -17,6 +17,7 @@ mod place;
 mod pointers;
 mod source;
 mod told;
+pub mod waits;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -42,6 +43,7 @@ use homes::Homes;
 use names::Names;
 use place::Batch;
 use source::Source;
+use waits::Waits;
 
 /// What the sensor is called.
 pub const NAME: &str = "stacks";
@@ -145,6 +147,12 @@ fn refused(error: &std::io::Error) -> Gap {
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
     let (source, options) = Source::open(host, RATE_HZ.load(Ordering::Relaxed), ROOM)?;
     let programs = source.says_our_numbers(host);
+    let waits = waits::shortest().map(|shortest| Waits::open(host, shortest, false));
+    let (waits, no_waits) = match waits {
+        None => (None, None),
+        Some(Ok(waits)) => (Some(waits), None),
+        Some(Err(gap)) => (None, Some(gap)),
+    };
     let mut stacks = Stacks {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
@@ -154,6 +162,8 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         event: EVENT.into(),
+        waits,
+        no_waits,
         looked_at: None,
         n_lost: 0,
         n_lost_mappings: 0,
@@ -178,6 +188,10 @@ struct Stacks {
     homes: Homes,
     busiest: Busiest,
     event: Arc<str>,
+    /// Waits of threads, if they were asked for.
+    waits: Option<Waits>,
+    /// Why there are none, though they were asked for.
+    no_waits: Option<Gap>,
     looked_at: Option<Moment>,
     /// Losses that have been told.
     n_lost: u64,
@@ -203,6 +217,7 @@ impl Sensor for Stacks {
         for sample in &samples {
             self.keep(host, sample, &mut batch, out.now());
         }
+        let malformed = malformed + self.keep_waits(host, &mut batch, out.now());
         if let Some(batch) = batch.finish() {
             out.stacks(batch);
         }
@@ -298,6 +313,32 @@ impl Stacks {
         batch.push(sample);
     }
 
+    /// Adds the waits that ended. Returns how many made no sense.
+    fn keep_waits(&mut self, host: &Host, batch: &mut Batch, now: Moment) -> u64 {
+        let Some(waits) = &mut self.waits else {
+            return 0;
+        };
+        let (ended, malformed) = waits.drain(MAX_DRAINED);
+        let mut programs = self.programs.as_mut();
+        for wait in &ended {
+            let id = (wait.cgroup_id, wait.in_v2);
+            let cgroup = self.homes.path(host, id, Some(wait.pid));
+            let ran = Ran {
+                pid: wait.pid,
+                mm: wait.mm,
+                at_ns: wait.at_ns,
+            };
+            let user = match &mut programs {
+                Some(programs) if !wait.user.is_empty() => {
+                    programs.places(host, (ran, &self.spaces), &wait.user, now)
+                }
+                _ => Vec::new(),
+            };
+            waits.keep((host, &mut self.names), wait, (cgroup, &user), batch, now);
+        }
+        malformed
+    }
+
     /// Whether what seems to be the idle task is a process that has no number here: it is not where
     /// the idle task waits.
     fn is_outsider(&self, kernel: &[Arc<Place>]) -> bool {
@@ -332,6 +373,10 @@ impl Stacks {
             );
             out.gap(&node, Gap::new(NAME, Why::Lost(new), text));
         }
+        let lost = self.waits.as_mut().map(Waits::new_losses);
+        for (n, text) in lost.unwrap_or_default() {
+            out.gap(&node, Gap::new(NAME, Why::Lost(n), text));
+        }
         if !self.told_once {
             self.told_once = true;
             self.tell_blind(out);
@@ -339,6 +384,9 @@ impl Stacks {
     }
 
     fn tell_blind(&self, out: &mut Sink) {
+        if let Some(gap) = &self.no_waits {
+            out.gap(&Subject::node(), gap.clone());
+        }
         if let Some(gap) = self.source.instead_of_bpf() {
             bpf::tell_step_down("stacks", "perf events", gap, out);
         }

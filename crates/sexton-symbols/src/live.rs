@@ -41,6 +41,53 @@ impl Place {
         self.kind == CodeKind::Kernel && matches!(name, Some("cpu_startup_entry" | "do_idle"))
     }
 
+    /// Whether this is where an interrupt enters the kernel, or ends. Names differ by
+    /// architecture and have changed: entries of x86 before 5.8 have no `asm_`.
+    pub fn is_interrupt(&self) -> bool {
+        let name = self.symbol.as_deref().unwrap_or("");
+        let begins = [
+            "asm_sysvec_",
+            "sysvec_",
+            "irq_exit",
+            "__irq_exit",
+            "el1_irq",
+            "el0_irq",
+        ];
+        self.kind == CodeKind::Kernel
+            && (begins.iter().any(|begin| name.starts_with(begin))
+                || matches!(
+                    name,
+                    "asm_common_interrupt"
+                        | "common_interrupt"
+                        | "asm_exc_nmi"
+                        | "hrtimer_interrupt"
+                        | "do_IRQ"
+                        | "ret_from_intr"
+                        | "handle_irq_event"
+                        | "el1_interrupt"
+                        | "el0_interrupt"
+                        | "call_on_irq_stack"
+                        | "gic_handle_irq"
+                ))
+    }
+
+    /// Whether this is where timers fire.
+    pub fn is_timer(&self) -> bool {
+        let name = self.symbol.as_deref();
+        self.kind == CodeKind::Kernel
+            && matches!(
+                name,
+                Some(
+                    "hrtimer_interrupt"
+                        | "__hrtimer_run_queues"
+                        | "hrtimer_run_softirq"
+                        | "call_timer_fn"
+                        | "__run_timers"
+                        | "run_timer_softirq"
+                )
+            )
+    }
+
     /// Its name for people: the function, or else where it is.
     pub fn name(&self) -> String {
         match (&self.symbol, &self.module) {

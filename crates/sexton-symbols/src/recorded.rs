@@ -61,6 +61,8 @@ pub enum Refusal {
     Deleted,
     /// The recording has neither build-id nor inode.
     NoIdentity,
+    /// The recording has no build-id of the vdso, which every kernel has of its own.
+    UnknownVdso,
 }
 
 /// Knows names from files.
@@ -74,6 +76,7 @@ pub struct Recorded {
     builds: AHashMap<String, Vec<Build>>,
     made: AHashMap<u32, Option<PerfMap>>,
     vdso: Option<Option<Vdso>>,
+    has_refused_vdso: bool,
     refused: Vec<(String, Refusal)>,
 }
 
@@ -104,6 +107,7 @@ impl Recorded {
             builds: AHashMap::new(),
             made: AHashMap::new(),
             vdso: None,
+            has_refused_vdso: false,
             refused: Vec::new(),
         }
     }
@@ -154,8 +158,18 @@ impl Recorded {
     fn same_vdso(&mut self, file: Recording<'_>) -> Option<&Vdso> {
         let ours = || Vdso::read(&Host::live().ok()?);
         let vdso = self.vdso.get_or_insert_with(ours).as_ref()?;
-        let is_same = file.build_id.is_some() && vdso.build_id() == file.build_id;
-        is_same.then_some(vdso)
+        let refusal = match file.build_id {
+            None => Some(Refusal::UnknownVdso),
+            Some(id) => (vdso.build_id() != Some(id)).then_some(Refusal::OtherBuild),
+        };
+        let Some(refusal) = refusal else {
+            return self.vdso.as_ref()?.as_ref();
+        };
+        if !self.has_refused_vdso {
+            self.has_refused_vdso = true;
+            self.refused.push((file.path.to_owned(), refusal));
+        }
+        None
     }
 
     fn in_vdso(&mut self, file: Recording<'_>, offset: u64) -> Option<Named> {

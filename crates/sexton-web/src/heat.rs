@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use sexton_model::moment::Moment;
-use sexton_model::stack::{CoreState, StackSample};
+use sexton_model::stack::StackSample;
 use sexton_profile::heatmap::{Grid, HeatMap, Shape};
 use sexton_store::{Bundle, StackPiece};
 
@@ -40,7 +40,7 @@ impl Default for Maps {
 
 impl Maps {
     fn add(&mut self, sample: &StackSample) {
-        if sample.state == CoreState::Idle {
+        if !sample.state.is_busy() {
             return;
         }
         let at_ns = sample.at.as_ns();
@@ -163,6 +163,7 @@ pub(crate) fn chunks(bundle: &Bundle, from_ns: u64) -> impl Iterator<Item = Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sexton_model::stack::CoreState;
 
     fn sample(at_ns: u64, cpu: u32, state: CoreState) -> StackSample {
         StackSample::without_owner(Moment::from_ns(at_ns), cpu, state)

@@ -361,6 +361,10 @@ pub struct RecordArgs {
     /// Sample no stacks
     #[arg(long, conflicts_with = "hz")]
     pub no_stacks: bool,
+    /// Record what threads wait for, too, and who wakes them: waits from 1 ms on, or
+    /// --off-cpu=TIME. Needs BPF
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms", value_parser = quantity::duration, conflicts_with = "no_stacks")]
+    pub off_cpu: Option<Duration>,
     /// Poll a sensor at another interval: cores=50ms
     #[arg(long, value_name = "NAME=TIME", value_parser = beat)]
     pub every: Vec<(String, Duration)>,

@@ -4,5 +4,6 @@ pub mod cgroups;
 pub mod exits;
 pub mod memcg;
 pub mod napi;
+pub mod offcpu;
 pub mod runq;
 pub mod stacks;

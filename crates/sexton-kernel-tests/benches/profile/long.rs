@@ -130,7 +130,7 @@ fn flame(kept: &Kept, tables: &StackTables) -> Result<Duration> {
 
 fn picture() -> Facets {
     let filter = Filter {
-        event: EventChoice::All,
+        event: EventChoice::OfCores,
         ..Filter::default()
     };
     Facets::new(By::All, Shape::default(), filter)

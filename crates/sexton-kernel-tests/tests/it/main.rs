@@ -16,6 +16,7 @@ mod klog;
 mod limits;
 mod napi;
 mod nics;
+mod off_cpu;
 mod own_signatures;
 mod packages;
 mod pipelines;

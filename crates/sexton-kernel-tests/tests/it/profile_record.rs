@@ -31,7 +31,8 @@ fn said(output: &Output) -> String {
 
 /// The share of samples below a function, as `profile top` prints it.
 fn share(bundle: &Path, function: &str) -> f64 {
-    let output = sexton().args(["profile", "top"]).arg(bundle).output();
+    let all = ["profile", "top", "-n", "10000"];
+    let output = sexton().args(all).arg(bundle).output();
     let output = output.expect("it is there");
     let text = said(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");

@@ -143,6 +143,33 @@ fn threads_whose_names_hold_digits_keep_their_samples() {
 
 #[test]
 #[ignore = "needs root and perf: run cargo xtask test kernel"]
+fn each_event_of_a_group_has_its_samples() {
+    let recorded = Recorded::new(&["-a", "-e", "{cpu-clock,page-faults}:S"]);
+    let script = recorded.script(&["-F", "event,period", "-G"]);
+    for event in ["cpu-clock", "page-faults"] {
+        let of_event = script.lines().filter(|line| line.contains(event));
+        let periods: Vec<u64> = of_event
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        let args = ["--json", "--idle", "--event", event];
+        let top: serde_json::Value =
+            serde_json::from_str(&profile("top", &recorded.data(), &args).0).expect("JSON");
+        assert!(periods.len() > 10, "{event}: {periods:?}");
+        assert_eq!(
+            top["samples"].as_u64(),
+            Some(periods.len() as u64),
+            "{event}"
+        );
+        assert_eq!(
+            top["weight"].as_u64(),
+            Some(periods.iter().sum()),
+            "{event}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root and perf: run cargo xtask test kernel"]
 fn the_first_event_of_the_list_is_shown_and_that_is_said() {
     let recorded = Recorded::new(&["-g", "-e", "cpu-clock,page-faults"]);
     let events = recorded.script(&["-F", "event", "-G"]);

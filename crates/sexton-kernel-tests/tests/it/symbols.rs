@@ -92,6 +92,39 @@ fn needs() {
     require(Need::Sexton);
 }
 
+/// Whether a debug file of libc is there, in the folder that names it by build-id.
+fn has_debug_file() -> bool {
+    let read = |folder: std::path::PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files = read("/usr/lib/debug/.build-id".into()).flat_map(|part| read(part.path()));
+    files.any(|file| file.file_name().to_string_lossy().ends_with(".debug"))
+}
+
+/// Functions of libc have names, with its debug package too: that one adds names, and once took
+/// all of them.
+fn check_libc(watching: &Watching, pid: u32) {
+    assert!(
+        has_debug_file(),
+        "install libc6-dbg, or run cargo xtask test kernel"
+    );
+    let (mut n, mut n_named) = (0, 0);
+    for batch in watching.stacks() {
+        for sample in batch.samples.iter().filter(|sample| sample.pid == pid) {
+            let frames = batch.tables.frames_of(sample.stack);
+            for frame in frames.filter_map(|frame| batch.tables.frame(frame)) {
+                let module = frame.module.map_or("", |name| batch.tables.name(name));
+                if module.contains("libc.so") {
+                    n += 1;
+                    n_named += usize::from(frame.symbol.is_some());
+                }
+            }
+        }
+    }
+    assert!(
+        n >= 20 && n_named == n,
+        "{n_named} of {n} frames of libc have names"
+    );
+}
+
 #[test]
 #[ignore = "needs root, bpf and perf: run cargo xtask test kernel"]
 fn live_and_imported_samples_have_the_same_names() {
@@ -109,6 +142,7 @@ fn live_and_imported_samples_have_the_same_names() {
             live.extend(symbols.map(|name| batch.tables.name(name).to_owned()));
         }
     }
+    check_libc(&watching, pid);
     let imported = String::from_utf8(burning.folded().stdout).expect("text");
     let imported: Vec<&str> = imported.split([';', ' ', '\n']).collect();
     for name in [

@@ -16,7 +16,7 @@ use crate::proto::otlp::{
     InstrumentationScope, KeyValue, Profile, ProfilesData, Resource, ResourceProfiles, Sample,
     ScopeProfiles,
 };
-use crate::weight::is_clock;
+use crate::weight::value_type;
 use crate::window::WindowProfile;
 use dictionary::Dictionary;
 
@@ -157,10 +157,8 @@ impl Otlp {
                 .is_none_or(|(event, _)| *event != alike.event)
             {
                 let event = tables.name(alike.event);
-                let sample_type = match is_clock(event) {
-                    true => dictionary.value_type("cpu", "nanoseconds"),
-                    false => dictionary.value_type(event, "count"),
-                };
+                let (name, unit) = value_type(event);
+                let sample_type = dictionary.value_type(name, unit);
                 let profile = Profile {
                     sample_type: Some(sample_type),
                     period_type: Some(sample_type),

@@ -10,7 +10,7 @@ use crate::NO_CPU;
 use crate::filter::{Filter, Matcher};
 use crate::import::Sink;
 use crate::names;
-use crate::weight::is_clock;
+use crate::weight::value_type;
 
 /// Strings that are always there, by their number; those of the recording follow.
 const FIXED: [&str; 13] = [
@@ -92,18 +92,19 @@ impl<W: Write + Send + 'static> Pprof<W> {
     fn write_tables(&mut self, tables: &StackTables) {
         let mut profile = Vec::new();
         let event = self.event.map_or("", |event| tables.name(event));
-        let value_type = |kind: u64, unit: u64| {
+        let value = |kind: u64, unit: u64| {
             let mut value = Vec::new();
             number(&mut value, 1, kind);
             number(&mut value, 2, unit);
             value
         };
-        let by_weight = if is_clock(event) {
-            value_type(CPU, NANOSECONDS)
-        } else {
-            value_type(self.event.map_or(SAMPLES, string_of), COUNT)
+        let of_event = self.event.map_or(SAMPLES, string_of);
+        let by_weight = match value_type(event) {
+            ("cpu", _) => value(CPU, NANOSECONDS),
+            (_, "nanoseconds") => value(of_event, NANOSECONDS),
+            _ => value(of_event, COUNT),
         };
-        message(&mut profile, 1, &value_type(SAMPLES, COUNT));
+        message(&mut profile, 1, &value(SAMPLES, COUNT));
         message(&mut profile, 1, &by_weight);
         message(&mut profile, 11, &by_weight);
         number(&mut profile, 9, self.first_ns.unwrap_or(0));

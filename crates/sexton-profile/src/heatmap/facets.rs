@@ -322,7 +322,7 @@ mod cell_tests {
 
     fn facets(shape: Shape, (from, to): (Option<u64>, Option<u64>)) -> Facets {
         let filter = Filter {
-            event: EventChoice::All,
+            event: EventChoice::OfCores,
             from: from.map(TimePoint::Offset),
             to: to.map(TimePoint::Offset),
             ..Filter::default()

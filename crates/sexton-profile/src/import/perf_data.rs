@@ -11,6 +11,7 @@ mod compressed;
 mod features;
 mod feed;
 mod fields;
+mod group;
 mod machine;
 mod maps;
 mod order;

@@ -14,13 +14,14 @@ use sexton_host::{Host, clock};
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::stack::{CoreState, StackBatch, StackSample};
-use sexton_symbols::live::Programs;
+use sexton_symbols::live::{Programs, Ran};
 
 use super::homes::Homes;
 use super::names::Names;
 use super::place::Batch;
 use super::source::describe;
 use super::told::forget_if_lost;
+use super::waits::Waits;
 use super::{EVENT, NAME, Sample, State, ran};
 
 /// Samples a second of processor time that can be asked for.
@@ -44,15 +45,50 @@ pub struct OneProcess {
     n_samples: u64,
     n_lost: u64,
     n_malformed: u64,
+    waits: Option<Waits>,
+    n_waits: u64,
 }
 
+/// Waits that one poll takes at most.
+const MAX_WAITS: usize = 1 << 14;
+
 impl OneProcess {
-    /// Begins to sample, or says why that is not possible.
-    pub fn open(host: &Host, target: Target, hz: u32) -> Result<Self, Gap> {
+    /// Begins to sample, or says why that is not possible. Waits count if they are no shorter
+    /// than `off_cpu`.
+    pub fn open(
+        host: &Host,
+        target: Target,
+        hz: u32,
+        off_cpu: Option<Duration>,
+    ) -> Result<Self, Gap> {
+        let waits = off_cpu.map(|shortest| Waits::open(host, shortest, true));
+        let mut waits = waits.transpose()?;
+        if let Some(waits) = &mut waits {
+            // What is started is a child of ours.
+            let pid = match target {
+                Target::Process(pid) => pid,
+                Target::Started => std::process::id(),
+            };
+            waits.choose(pid).map_err(|error| {
+                let text = format!("cannot follow the waits of process {pid}: {error}");
+                Gap::new(NAME, Why::Denied, text)
+            })?;
+        }
         let hz = hz.clamp(*RATES_HZ.start(), *RATES_HZ.end());
         let period = Duration::from_secs(1) / hz;
         let watch = OfTasks::open(host, target, period, RING_BYTES)
             .map_err(|error| refused(&error, target))?;
+        let (mut tasks, mut programs) = (Tasks::default(), Programs::default());
+        let spaces = Spaces::default();
+        if let Target::Process(pid) = target {
+            // It may exit soon, and no record will tell what it has mapped.
+            let ran = Ran {
+                pid,
+                mm: tasks.get(host, pid).map_or(0, |task| task.program),
+                at_ns: clock::now().as_ns(),
+            };
+            programs.know(host, (ran, &spaces), clock::now());
+        }
         let mut names = Names::default();
         if watch.has_kernel() {
             // The table of the kernel's names takes long to read: before there are samples.
@@ -60,9 +96,9 @@ impl OneProcess {
         }
         Ok(Self {
             watch,
-            tasks: Tasks::default(),
-            spaces: Spaces::default(),
-            programs: Programs::default(),
+            tasks,
+            spaces,
+            programs,
             names,
             homes: Homes::default(),
             event: EVENT.into(),
@@ -70,6 +106,8 @@ impl OneProcess {
             n_samples: 0,
             n_lost: 0,
             n_malformed: 0,
+            waits,
+            n_waits: 0,
         })
     }
 
@@ -97,8 +135,45 @@ impl OneProcess {
             self.keep(host, sample, &mut batch, now);
         }
         self.n_samples += samples.len() as u64;
+        self.keep_waits(host, &mut batch, now);
         self.programs.forget(&self.spaces.forget_exited());
         batch.finish()
+    }
+
+    /// Adds the waits that ended.
+    fn keep_waits(&mut self, host: &Host, batch: &mut Batch, now: Moment) {
+        let Some(waits) = &mut self.waits else {
+            return;
+        };
+        let (ended, malformed) = waits.drain(MAX_WAITS);
+        self.n_malformed += malformed;
+        let own = std::process::id();
+        for wait in ended.iter().filter(|wait| wait.pid != own) {
+            // Samples of perf have no other mark of a program.
+            let mm = self
+                .tasks
+                .get(host, wait.tid)
+                .map_or(0, |task| task.program);
+            let cgroup = self.homes.of_process(host, (wait.pid, mm), now);
+            let ran = Ran {
+                pid: wait.pid,
+                mm,
+                at_ns: wait.at_ns,
+            };
+            let user = if wait.user.is_empty() {
+                Vec::new()
+            } else {
+                let of = (ran, &self.spaces);
+                self.programs.places(host, of, &wait.user, now)
+            };
+            waits.keep((host, &mut self.names), wait, (cgroup, &user), batch, now);
+            self.n_waits += 1;
+        }
+    }
+
+    /// Waits that were told.
+    pub fn n_waits(&self) -> u64 {
+        self.n_waits
     }
 
     /// Samples that were taken.
@@ -117,6 +192,8 @@ impl OneProcess {
             let n = self.n_malformed;
             lost.push(format!("{n} records of the kernel made no sense"));
         }
+        let waits = self.waits.as_ref().map(Waits::losses);
+        lost.extend(waits.unwrap_or_default().into_iter().map(|(_, text)| text));
         let n_throttled = self.watch.n_throttled();
         if n_throttled > 0 {
             lost.push(format!(

@@ -21,11 +21,12 @@ const SAMPLE: u8 = 3;
 
 const INLINED: u8 = 4;
 const KINDS: [CodeKind; 3] = [CodeKind::Kernel, CodeKind::User, CodeKind::Unknown];
-const STATES: [CoreState; 4] = [
+const STATES: [CoreState; 5] = [
     CoreState::User,
     CoreState::Kernel,
     CoreState::Idle,
     CoreState::Unknown,
+    CoreState::Waiting,
 ];
 
 /// One thing in the log. Definitions are numbered in the order they come.

@@ -205,7 +205,7 @@ fn stack_number(stack: StackId) -> Option<u32> {
 }
 
 /// As `CoreState`s and `CodeKind`s are called in the tables.
-pub(crate) const STATES: [&str; 4] = ["user", "kernel", "idle", "unknown"];
+pub(crate) const STATES: [&str; 5] = ["user", "kernel", "idle", "waiting", "unknown"];
 pub(crate) const KINDS: [&str; 3] = ["kernel", "user", "unknown"];
 
 fn sample_columns(
@@ -218,7 +218,8 @@ fn sample_columns(
         CoreState::User => 0,
         CoreState::Kernel => 1,
         CoreState::Idle => 2,
-        CoreState::Unknown => 3,
+        CoreState::Waiting => 3,
+        CoreState::Unknown => 4,
     };
     vec![
         same(samples.len(), segment),

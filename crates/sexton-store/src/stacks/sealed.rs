@@ -179,10 +179,11 @@ impl SealedStacks {
     }
 }
 
-pub(super) const CORE_STATES: [CoreState; 4] = [
+pub(super) const CORE_STATES: [CoreState; 5] = [
     CoreState::User,
     CoreState::Kernel,
     CoreState::Idle,
+    CoreState::Waiting,
     CoreState::Unknown,
 ];
 const CODE_KINDS: [CodeKind; 3] = [CodeKind::Kernel, CodeKind::User, CodeKind::Unknown];

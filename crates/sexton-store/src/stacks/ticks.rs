@@ -181,7 +181,7 @@ impl Visit<'_> {
 
     fn hand_over(&mut self, mut ticks: Vec<Tick>) {
         let window = self.from_ns..=self.to_ns;
-        ticks.retain(|tick| window.contains(&tick.at.as_ns()));
+        ticks.retain(|tick| tick.state != CoreState::Waiting && window.contains(&tick.at.as_ns()));
         ticks.sort_by_key(|tick| (tick.at, tick.cpu));
         match &mut self.take {
             Take::Ticks(take) => take(&ticks),

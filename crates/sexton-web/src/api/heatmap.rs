@@ -311,7 +311,7 @@ impl Asked {
             from: Some(TimePoint::Clock(self.window.from_ns)),
             to: Some(TimePoint::Clock(self.window.to_ns)),
             // When cores were busy is not a question of what was counted.
-            event: EventChoice::All,
+            event: EventChoice::OfCores,
             ..Filter::default()
         }
     }

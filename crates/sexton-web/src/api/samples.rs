@@ -3,7 +3,7 @@
 use ahash::AHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sexton_model::stack::{CodeKind, CoreState, Frame, NameId, StackId, StackSample, StackTables};
+use sexton_model::stack::{CodeKind, Frame, NameId, StackId, StackSample, StackTables};
 use sexton_profile::filter::{container_of, pod_of, unit_of};
 use sexton_profile::import::Sink;
 use sexton_profile::names::{self, Suffixes};
@@ -183,7 +183,7 @@ fn index(n: usize) -> i64 {
 
 impl Sink for Collected {
     fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
-        if sample.state == CoreState::Idle {
+        if !sample.state.is_busy() {
             return;
         }
         self.n += 1;

@@ -15,7 +15,10 @@ const RECORD_EXAMPLES: &str = "\
 Examples:
   sexton profile record -- make -j4          a program, until it exits
   sexton profile record 4242 --for 30s -o web.bundle
-  sexton profile top profile.bundle          functions that took most";
+  sexton profile record --off-cpu -- ./program
+  sexton profile top profile.bundle          functions that took most
+  sexton profile top profile.bundle --event off-cpu
+                                             what it waited for, and who woke it";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -182,6 +185,10 @@ pub struct RecordArgs {
     /// Samples per second of processor time
     #[arg(long, value_name = "N", default_value_t = one::DEFAULT_RATE_HZ, value_parser = hz)]
     pub hz: u32,
+    /// Record waits, too: for what, and who ended them; from 1 ms on, or --off-cpu=TIME. Needs
+    /// root and BPF
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms", value_parser = quantity::duration)]
+    pub off_cpu: Option<Duration>,
 }
 
 /// Reads a rate of samples of one process.

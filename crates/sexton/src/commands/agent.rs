@@ -61,6 +61,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
         register(signal, Arc::clone(flag)).context("cannot listen for signals")?;
     }
     stacks::set_rate(config.hz);
+    stacks::waits::set_off_cpu(config.off_cpu);
     let shared = Shared::default();
     let host = Arc::new(Host::live()?);
     take_types(&host, &config);

@@ -28,6 +28,7 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     sexton_host::own::keep_memory_small();
     let members = members(args)?;
     stacks::set_rate(args.hz);
+    stacks::waits::set_off_cpu(args.off_cpu);
     let stop = signals::asked_to_stop()?;
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(args.max_size, args.max_age);

@@ -52,6 +52,8 @@ pub(super) struct Attr {
     pub(super) regs_user: u64,
     pub(super) regs_intr: u64,
     pub(super) has_id_in_all: bool,
+    /// Whether threads that are started are counted, too.
+    pub(super) is_inherited: bool,
     pub(super) name: Option<String>,
 }
 
@@ -69,6 +71,7 @@ impl Attr {
             is_frequency: flags >> 10 & 1 == 1,
             sample_type: at(24)?,
             read_format: at(32)?,
+            is_inherited: flags >> 1 & 1 == 1,
             has_id_in_all: flags >> 18 & 1 == 1,
             // Older recordings end before these.
             branch_sample_type: at(72).unwrap_or(0),

@@ -10,6 +10,7 @@ use super::attr::{Attrs, has};
 use super::features::{Features, header};
 use super::feed::Feed;
 use super::fields::Fields;
+use super::group::{Counters, Group};
 use super::kind;
 use super::machine::{CPU_MODE, KERNEL_MODE, USER_MODE};
 use super::parts;
@@ -31,6 +32,7 @@ pub(super) struct Reader<'a, 'b> {
     stacks: Stacks,
     report: Report,
     lost: Lost,
+    counters: Counters,
     latest: u64,
 }
 
@@ -53,6 +55,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             stacks: Stacks::default(),
             report,
             lost: Lost::default(),
+            counters: Counters::default(),
             latest: 0,
         }
     }
@@ -240,8 +243,42 @@ impl<'a, 'b> Reader<'a, 'b> {
             stack,
         };
         self.report.n_odd += u64::from(raw.is_too_long);
+        match raw.group {
+            None => self.deliver(&sample),
+            Some(group) => {
+                let is_inherited = attr.is_inherited;
+                self.deliver_group(group, is_inherited, sample)?;
+            }
+        }
+        Some(())
+    }
+
+    fn deliver(&mut self, sample: &StackSample) {
         self.report.n_samples += 1;
-        importer.sink.sample(&sample, importer.tables.tables());
+        let importer = &mut *self.importer;
+        importer.sink.sample(sample, importer.tables.tables());
+    }
+
+    /// Hands over a sample for each event of its group that has counted on.
+    fn deliver_group(
+        &mut self,
+        group: Group<'_>,
+        is_inherited: bool,
+        sample: StackSample,
+    ) -> Option<()> {
+        for (id, value) in group.values() {
+            let event = self.event_name(self.attrs.by_id(id)?)?;
+            // A counter that is handed on counts for each thread by itself.
+            let thread = if is_inherited { sample.tid } else { 0 };
+            let weight = self.counters.since((id, thread), value);
+            if weight > 0 {
+                self.deliver(&StackSample {
+                    event,
+                    weight,
+                    ..sample
+                });
+            }
+        }
         Some(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::attr::{Attr, has};
 use super::fields::Fields;
+use super::group::Group;
 
 /// What a sample holds, of what is wanted here.
 #[derive(Debug, Default, Clone, Copy)]
@@ -12,6 +13,8 @@ pub(super) struct Sample<'a> {
     pub(super) time: u64,
     pub(super) cpu: Option<u32>,
     pub(super) period: Option<u64>,
+    /// What it says of the events of its group, if it is of one.
+    pub(super) group: Option<Group<'a>>,
     /// Addresses, 8 bytes each, innermost first, with marks between kernel and user.
     pub(super) callchain: &'a [u8],
     /// Where user code was, when its stack was copied.
@@ -53,7 +56,7 @@ impl<'a> Sample<'a> {
         let mut sample = Self::default();
         sample.fixed(kind, &mut fields)?;
         if kind & has::READ != 0 {
-            skip_read(attr.read_format, &mut fields)?;
+            sample.group = Group::read(attr.read_format, &mut fields)?;
         }
         if kind & has::CALLCHAIN != 0 {
             let n = fields.u64()?;

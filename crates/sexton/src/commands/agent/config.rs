@@ -36,6 +36,9 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The shortest beat of a sensor: the kernel's own counters are no finer.
 const SHORTEST_BEAT: Duration = Duration::from_millis(10);
 
+/// The shortest wait that may count: shorter ones are too many.
+const SHORTEST_WAIT: Duration = Duration::from_micros(100);
+
 /// What an agent is told to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -50,6 +53,7 @@ pub struct Config {
     pub tls: Option<TlsFiles>,
     pub off: Vec<String>,
     pub hz: u32,
+    pub off_cpu: Option<Duration>,
     pub every: Vec<(String, Duration)>,
     pub btf: Option<PathBuf>,
     pub cpu_percent: f64,
@@ -75,6 +79,7 @@ impl Default for Config {
             tls: None,
             off: Vec::new(),
             hz: stacks::DEFAULT_RATE_HZ,
+            off_cpu: None,
             every: Vec::new(),
             btf: None,
             cpu_percent: 2.0,
@@ -174,6 +179,7 @@ impl Config {
                 let hz = reader.count(key, least.into()..=most.into())?;
                 self.hz = u32::try_from(hz).unwrap_or(most);
             }
+            "off_cpu" => self.off_cpu = Some(reader.time(key, SHORTEST_WAIT)?),
             "every" => reader.each(key, |beat| {
                 if !is_sensor(beat.name()) {
                     return Err(reader.wrong(beat, no_such(beat.name())));
@@ -183,7 +189,7 @@ impl Config {
                 Ok(())
             })?,
             "btf" => self.btf = Some(reader.path(key)?),
-            _ => return Err(reader.unknown(key, "off, hz, every, btf")),
+            _ => return Err(reader.unknown(key, "off, hz, off_cpu, every, btf")),
         }
         Ok(())
     }

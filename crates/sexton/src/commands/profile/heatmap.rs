@@ -28,8 +28,8 @@ pub fn run(args: &HeatmapArgs) -> Result<Exit> {
     let mut filter = inputs.filter(&args.input, &args.filter);
     let is_bundle = matches!(&inputs.files[..], [file] if input::is_bundle(file));
     if filter.event == EventChoice::First && is_bundle {
-        // It has one event, and then only times and cores need to be read.
-        filter.event = EventChoice::All;
+        // Then only times and cores need to be read.
+        filter.event = EventChoice::OfCores;
     }
     match args.busiest {
         Some(width) => busiest(args, &inputs, filter, width.as_nanos()),

@@ -52,7 +52,8 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     let stop = signals::asked_to_stop()?;
     let host = Host::live()?;
     let target = args.pid.map_or(Target::Started, Target::Process);
-    let mut one = OneProcess::open(&host, target, args.hz).map_err(|gap| refusal(&gap))?;
+    let mut one =
+        OneProcess::open(&host, target, args.hz, args.off_cpu).map_err(|gap| refusal(&gap))?;
     // It must be this thread that starts the program: that hands on what it is sampled by.
     let mut subject = match args.pid {
         Some(pid) => Subject::Process(pid),
@@ -95,7 +96,10 @@ fn tell_lacks(one: &OneProcess, hz: u32) -> Result<Exit> {
     for lost in &lacks.lost {
         writeln!(out, "sexton: {lost}")?;
     }
-    if one.n_samples() == 0 {
+    if one.n_samples() == 0 && one.n_waits() > 0 {
+        let text = "it used too little processor time for a sample; its waits: --event off-cpu";
+        writeln!(out, "sexton: {text}")?;
+    } else if one.n_samples() == 0 {
         writeln!(
             out,
             "sexton: no samples: it used less processor time than {} ms; a higher --hz samples \

@@ -136,6 +136,10 @@ fn said(refusal: Refusal) -> &'static str {
             "functions have no names: the recording has no build-id and no inode of the file; \
              --symfs FOLDER uses the files below FOLDER"
         }
+        Refusal::UnknownVdso => {
+            "functions have no names: every kernel has its own vdso, and the recording does not \
+             say which (perf record -o FILE does, through a pipe perf does not)"
+        }
     }
 }
 

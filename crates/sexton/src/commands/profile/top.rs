@@ -8,7 +8,7 @@ use sexton_model::stack::{NameId, StackTables};
 use sexton_profile::callers::{Side, neighbours};
 use sexton_profile::flame::{Count, StackCounts};
 use sexton_profile::threads::ThreadCounts;
-use sexton_profile::top::{functions, stacks};
+use sexton_profile::top::{TopFunction, functions, stacks};
 use sexton_profile::weight::Unit;
 use sexton_report::text;
 
@@ -122,9 +122,13 @@ fn list_functions(
     tables: &StackTables,
     whole: &Whole<'_>,
 ) -> Result<()> {
-    let mut functions = functions(counts, tables);
+    let all = functions(counts, tables);
+    let (mut wakers, mut functions): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(TopFunction::is_waker);
     let n_functions = functions.len();
     functions.truncate(args.top);
+    wakers.sort_by_key(|waker| std::cmp::Reverse(waker.total.weight));
+    wakers.truncate(args.top);
     let mut out = out();
     if is_json(args) {
         let rows = functions.iter().map(|function| {
@@ -137,7 +141,11 @@ fn list_functions(
                 "total_weight": function.total.weight,
             })
         });
-        writeln!(out, "{}", whole.json("functions", rows.collect()))?;
+        let mut answer = whole.json("functions", rows.collect());
+        if !wakers.is_empty() {
+            answer["woken_by"] = json_wakers(&wakers);
+        }
+        writeln!(out, "{answer}")?;
         return Ok(out.flush()?);
     }
     let n = n_functions as u64;
@@ -162,7 +170,40 @@ fn list_functions(
             function.name,
         )?;
     }
+    list_wakers(&mut out, &wakers, whole)?;
     Ok(out.flush()?)
+}
+
+/// What comes before the name of who woke a thread.
+const WOKEN_BY: &str = "woken by ";
+
+/// Who woke the threads that waited.
+fn list_wakers(out: &mut dyn Write, wakers: &[TopFunction], whole: &Whole<'_>) -> Result<()> {
+    if wakers.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n         share {:>10}  woken by", whole.heading())?;
+    for waker in wakers {
+        let share = whole.share(waker.total);
+        let name = waker.name.strip_prefix(WOKEN_BY).unwrap_or(&waker.name);
+        writeln!(
+            out,
+            "       {share:>6.1}% {:>10}  {name}",
+            whole.sum(waker.total)
+        )?;
+    }
+    Ok(())
+}
+
+fn json_wakers(wakers: &[TopFunction]) -> Value {
+    let rows = wakers.iter().map(|waker| {
+        json!({
+            "name": waker.name.strip_prefix(WOKEN_BY).unwrap_or(&waker.name),
+            "samples": waker.total.samples,
+            "weight": waker.total.weight,
+        })
+    });
+    rows.collect()
 }
 
 fn list_stacks(
