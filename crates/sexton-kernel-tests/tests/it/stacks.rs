@@ -261,7 +261,7 @@ fn code_that_a_program_made_has_the_name_it_gave() {
     needs();
     let spinner = Spinner::build("made");
     let mut watching = ready(DEFAULT_RATE_HZ);
-    let spinning = spinner.start(CORE, &["made", "700"]);
+    let spinning = spinner.start(CORE, &["made", "2000"]);
     let (_, samples) = watch(&mut watching, spinning, DEFAULT_RATE_HZ);
     let named = share(&samples, "made_by_spinner");
     assert!(named > 0.8, "{named} of {} samples", samples.len());
