@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -12,6 +14,9 @@ use crate::error::RemedyError;
 /// Where the lock is, unless told otherwise. It is gone after a boot. Not in the folder of the
 /// agent, whose user could hold it for ever.
 pub const PATH: &str = "/run/sexton-fix.lock";
+
+/// How often it is tried while another has it.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Held while a fix is at work; the kernel lets go of it when the process ends, however
 /// it ends.
@@ -62,6 +67,17 @@ impl Lock {
             .map_err(failed("write"))?;
         Ok(Self { file })
     }
+
+    /// Takes it as soon as it is free, or says who still has it after this time.
+    pub fn take_within(path: &Path, within: Duration) -> Result<Self, RemedyError> {
+        let until = Instant::now() + within;
+        loop {
+            match Self::take(path) {
+                Err(RemedyError::Busy { .. }) if Instant::now() < until => thread::sleep(AGAIN),
+                taken => return taken,
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +93,19 @@ mod tests {
         assert!(error.contains(&std::process::id().to_string()), "{error}");
         drop(first);
         Lock::take(&path).expect("free again");
+    }
+
+    #[test]
+    fn a_second_one_may_wait_for_the_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("fix.lock");
+        let first = Lock::take(&path).expect("free");
+        Lock::take_within(&path, Duration::ZERO).expect_err("taken");
+        let release = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(first);
+        });
+        Lock::take_within(&path, Duration::from_secs(60)).expect("free after a moment");
+        release.join().expect("it does not panic");
     }
 }

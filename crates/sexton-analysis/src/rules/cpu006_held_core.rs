@@ -4,8 +4,9 @@
 //! half a second and more at a time: threads of the kernel that belong to the core (`kworker/N`,
 //! `ksoftirqd/N`) and tasks that are pinned to it. Network polling, timers, writeback and RCU of that
 //! core wait with them. The other cores may be idle, so that the node's average shows nothing.
-//! Not this: a core that the kernel itself holds (CPU001); a task of ordinary priority, which the
-//! scheduler takes off the core in time; waits of niced tasks, or of what a quota holds back (CPU004).
+//! Not this: a core that the kernel itself holds (CPU001), or a reader of cgroup statistics (CPU002); a
+//! task of ordinary priority, which the scheduler takes off the core in time; waits of niced tasks, or
+//! of what a quota holds back (CPU004).
 //! By hand: `ps -eLo pid,tid,cls,rtprio,psr,pcpu,comm --sort=-pcpu | head`: class FF or RR near 100 %.
 //! Next: give the program ordinary priority, or keep its core free of other work (`isolcpus=`, IRQ
 //! affinity) if it is meant to have it.
@@ -37,8 +38,8 @@ pub(super) static RULE: Rule = Rule {
     family: Family::CoreLost,
     title: "a real-time task holds a core",
     sees: "cores held by real-time tasks",
-    needs: &["runq"],
-    uses: &["cores"],
+    needs: &["runq", "cores"],
+    uses: &["stacks"],
     is_essential: false,
     cause: Cause::Always,
     thresholds: &[&WAIT, &LONG_WAIT, &WAITS],
@@ -157,11 +158,18 @@ fn wait_of<'a>(
     let is_held = waited.as_secs_f64() >= case.limit(&WAIT)
         && ran >= waited.mul_f64(MOST)
         && !cpu_load::is_of_kernel(wait.comm)
-        && in_kernel.is_none_or(|ratio| ratio < IN_KERNEL)
+        && in_kernel.is_some_and(|ratio| ratio < IN_KERNEL)
+        && !is_reader(case, wait.holder)
         && !case
             .own_work()
             .explains(case, wait.core, wait.from, wait.to);
     (matters && is_realtime && is_held).then_some(wait)
+}
+
+/// One that walks memory cgroups is CPU002's, whatever its priority.
+fn is_reader(case: &Case<'_>, pid: u32) -> bool {
+    let holder = process(pid);
+    case.sightings().iter().any(|one| one.process == holder)
 }
 
 fn finding(case: &Case<'_>, owner: Subject, waits: &[Wait<'_>]) -> Finding {

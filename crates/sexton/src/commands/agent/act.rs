@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::net::sockopt::socket_peercred;
@@ -27,6 +28,9 @@ use crate::commands::diagnose::Watch;
 use crate::commands::fix::LiveEyes;
 use crate::exit::Exit;
 use crate::{policy, signals};
+
+/// How long another act may take once it has watched; the agent waits longer for the answer.
+const OTHER_ACT: Duration = Duration::from_secs(120);
 
 /// Serves the one request of the socket that is standard input.
 pub fn run(config: Option<&Path>, user: &str) -> Result<Exit> {
@@ -97,8 +101,9 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
         };
         return Ok(Answer::without_act(Outcome::Refused, text));
     };
-    // Before the bounds are read: two requests at once would both find room.
-    let _lock = Lock::take(Path::new(lock::PATH))?;
+    // Before the bounds are read: two requests at once would both find room. Another request
+    // holds it while it watches, a fix by hand for as long as that takes.
+    let _lock = Lock::take_within(Path::new(lock::PATH), config.remedy.watch + OTHER_ACT)?;
     let mut ledger = Ledger::open(Path::new(ledger::FOLDER))?;
     if let Some(why) = ledger.refusal(orders, &allowed, clock::wall_ns()) {
         return Ok(Answer::without_act(Outcome::Refused, why));
