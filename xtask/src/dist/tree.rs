@@ -28,6 +28,10 @@ const FILES: &[(&str, &str)] = &[
         "deploy/systemd/sexton.sysusers",
         "usr/lib/sysusers.d/sexton.conf",
     ),
+    (
+        "deploy/systemd/before-linux-5.8.conf",
+        "usr/share/sexton/before-linux-5.8.conf",
+    ),
     ("deploy/systemd/agent.toml", CONFIG),
     ("README.md", "usr/share/doc/sexton/README.md"),
     ("docs/agent.md", "usr/share/doc/sexton/agent.md"),
