@@ -15,6 +15,7 @@ use sexton_host::cgroup::MemoryHierarchy;
 use sexton_host::cgroup::survey::{Parent, Survey};
 use sexton_host::{Host, page_batches};
 use sexton_model::census::Hierarchy;
+use sexton_model::figures;
 use sexton_model::fix::{Leftover, PlannedStep, StepOutcome};
 use sexton_model::text::escape;
 
@@ -128,10 +129,9 @@ impl Parents {
             let places: Vec<String> = self.refused.iter().take(3).map(place).collect();
             let bytes: u64 = self.refused.iter().map(|one| one.living_bytes).sum();
             reasons.push(format!(
-                "live neighbours below {} would lose up to {} MiB of cache; --allow-siblings \
-                 allows it",
+                "live neighbours below {} would lose up to {} of cache; --allow-siblings allows it",
                 places.join(", "),
-                bytes >> 20
+                figures::bytes(bytes)
             ));
         }
         (!reasons.is_empty()).then(|| reasons.join("; "))

@@ -32,10 +32,10 @@ use spared::{MOST_SPARED, Spared};
 pub(crate) static RUNG: Rung = Rung { plan, climb };
 
 /// So many bytes of neighbours are nothing. v1 takes all below a parent, from the living too:
-/// there it is what a shell leaves behind. On v2 the living are spared, and these are pages
+/// there it is what a program or two leave behind. On v2 the living are spared, and these are pages
 /// of the parent itself, which has no processes, and of other dead ones, the unit that was just
 /// stopped for one; no disk takes longer than a moment to read them again.
-pub(super) const NOTHING_V1: u64 = 128 << 10;
+pub(super) const NOTHING_V1: u64 = 1 << 20;
 const NOTHING_V2: u64 = 16 << 20;
 
 /// The most that is reclaimed in one go on v2; then we look how the node does.
