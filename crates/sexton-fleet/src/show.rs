@@ -2,22 +2,10 @@
 
 use std::io::{Result, Write};
 
+pub use sexton_model::figures::number as count;
 use sexton_model::text::escape;
 
 use crate::lake::Problems;
-
-/// A whole number with separators: `68,680`.
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
-}
 
 /// A part of a whole: `99 %`, `0.4 %`.
 pub fn percent(share: f64) -> String {

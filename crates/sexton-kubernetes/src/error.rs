@@ -66,13 +66,6 @@ impl KubernetesError {
 
     /// It and its causes, in one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
+        sexton_model::text::chain(self)
     }
 }

@@ -5,6 +5,7 @@ pub mod census;
 pub mod diagnosis;
 pub mod fact;
 pub mod family;
+pub mod figures;
 pub mod finding;
 pub mod fix;
 pub mod gap;

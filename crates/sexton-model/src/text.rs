@@ -39,6 +39,18 @@ pub fn escape(bytes: &[u8]) -> String {
     shown
 }
 
+/// An error and its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
 /// Shows a name as one word of a command that people copy into a shell. Names of units,
 /// images and cgroups are chosen by others: `a;reboot.service` is one.
 ///

@@ -75,12 +75,6 @@ impl RemedyError {
 
     /// The whole story in one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(&format!(": {error}"));
-            source = error.source();
-        }
-        text
+        sexton_model::text::chain(self)
     }
 }

@@ -119,7 +119,7 @@ mod tests {
         let line = progress_line(&view);
         assert_eq!(
             line,
-            "recording 1h 6m of 12h: 1,234,567 records, 7.0 MiB, 2 blind; Ctrl-C ends it"
+            "recording 1h 6m of 12h: 1,234,567 records, 7 MiB, 2 blind; Ctrl-C ends it"
         );
         assert!(line.chars().count() <= 80);
     }

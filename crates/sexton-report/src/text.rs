@@ -2,46 +2,14 @@
 
 use std::io::{self, Write};
 
+pub use sexton_model::figures::{bytes, count, number};
+
 /// Text answers fit this many columns, unless the terminal has fewer.
 pub const WIDTH: usize = 80;
-
-/// `68680` as `68,680`.
-pub fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
 
 /// A count, or a question mark where it is not known.
 pub(crate) fn known(n: Option<u64>) -> String {
     n.map_or_else(|| "?".into(), number)
-}
-
-/// `1 cgroup`, `2 cgroups`.
-pub fn count(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", number(n), if n == 1 { "" } else { "s" })
-}
-
-/// Bytes in the largest unit that leaves at least one: `1.4 GiB`.
-pub fn bytes(n: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut value = n as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 100.0 {
-        format!("{value:.0} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }
 
 /// A stretch of time in its two largest units: `3d 4h`.
@@ -131,23 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_grouped() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (68_680, "68,680"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(number(n), text);
-        }
-    }
-
-    #[test]
-    fn sizes_and_times_have_two_figures() {
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(bytes(1 << 40), "1.0 TiB");
+    fn times_have_two_figures() {
         assert_eq!(duration(0), "0s");
         assert_eq!(duration(59), "59s");
         assert_eq!(duration(3600), "1h");

@@ -95,7 +95,7 @@ impl Trouble {
 
     /// The trouble and everything behind it, in one line.
     pub fn chain(&self) -> String {
-        chain(self)
+        text::chain(self)
     }
 
     /// What went wrong with HTTP, as far as hyper says.
@@ -110,7 +110,7 @@ impl Trouble {
             Some(io::ErrorKind::UnexpectedEof) => Self::Ended,
             // Frames of a body that make no sense are told so.
             Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) | None => {
-                Self::NoHttp(said(chain(error).as_bytes()))
+                Self::NoHttp(said(text::chain(error).as_bytes()))
             }
             Some(kind) => Self::Broken(kind.into()),
         }
@@ -136,15 +136,4 @@ pub(crate) fn find<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> 
 pub(crate) fn said(words: &[u8]) -> String {
     let end = words.len().min(SAID_BYTES);
     text::escape(words[..end].trim_ascii())
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

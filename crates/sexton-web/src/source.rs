@@ -10,7 +10,7 @@ use serde::Serialize;
 use sexton_model::fact::sexton::SEXTON_WALL_CLOCK_NS;
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
-use sexton_model::text::escape;
+use sexton_model::text::{self, escape};
 use sexton_store::{Bundle, StoreError};
 use tempfile::TempDir;
 
@@ -334,11 +334,5 @@ fn is_recent(end_us: u64) -> bool {
 
 /// An error and what is behind it, safe to be shown.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text = format!("{text}: {source}");
-        next = source.source();
-    }
-    escape(text.as_bytes())
+    escape(text::chain(error).as_bytes())
 }

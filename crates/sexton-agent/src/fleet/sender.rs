@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use sexton_host::{clock, own};
 use sexton_lake::{LakeError, Report, Spool, put_into_folder};
+use sexton_model::text;
 
 use super::child::{self, Stop};
 use super::{FleetSettings, Lake};
@@ -167,7 +168,7 @@ impl Worker {
             Err(error) => {
                 status.dropped += 1;
                 drop(status);
-                self.fail(&format!("cannot keep a report: {}", chain(&error)));
+                self.fail(&format!("cannot keep a report: {}", text::chain(&error)));
                 return;
             }
         }
@@ -233,15 +234,5 @@ impl Worker {
 
 fn into_folder(spool: &Spool, folder: &Path) -> Result<(), String> {
     let (_, result) = spool.ship(|path, bytes| put_into_folder(folder, path, &bytes));
-    result.map_err(|error: LakeError| chain(&error))
-}
-
-fn chain(error: &LakeError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text.push_str(&format!(": {error}"));
-        source = error.source();
-    }
-    text
+    result.map_err(|error: LakeError| text::chain(&error))
 }

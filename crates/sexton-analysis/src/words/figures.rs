@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub(crate) use sexton_model::figures::{count as plural, number as count};
 use sexton_model::moment::Moment;
 
 /// `38 us`, `870 ms`, `4.2 s`, `3 min`, `5 h`, `2 days`.
@@ -43,35 +44,9 @@ pub(crate) fn percent(ratio: f64) -> String {
     }
 }
 
-/// `68,440`.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut shown = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
-}
-
-/// `48 MiB`, `1 GiB`, `1.5 GiB`.
+/// `48.3 MiB`, `1 GiB`, `1.5 GiB`.
 pub(crate) fn bytes(bytes: f64) -> String {
-    const MIB: f64 = 1_048_576.0;
-    match bytes {
-        b if b >= 1024.0 * MIB => {
-            let gib = format!("{:.1}", b / (1024.0 * MIB));
-            format!("{} GiB", gib.trim_end_matches(".0"))
-        }
-        b if b >= MIB => format!("{:.0} MiB", b / MIB),
-        b => format!("{:.0} KiB", b / 1024.0),
-    }
-}
-
-/// `1 restart`, `1,457 restarts`.
-pub(crate) fn plural(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+    sexton_model::figures::bytes(bytes.max(0.0) as u64)
 }
 
 /// `+2,200/h`, `+10,500/h`: two digits, because it is reckoned from a short watch; three where
