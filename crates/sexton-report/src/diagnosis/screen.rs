@@ -265,6 +265,7 @@ impl Screen<'_> {
             let words = cut(words, self.canvas.width);
             lines.push(self.canvas.paint.on(Look::Quiet, &words));
         }
+        lines.extend(self.other_means());
         lines.extend(self.blind_spots());
         let more = match self.diagnosis().findings.is_empty() {
             true => "Add --full for what was ruled out, and each blind spot.",
@@ -280,6 +281,13 @@ impl Screen<'_> {
         let findings = self.diagnosis().findings.iter();
         let mut names = findings.map(|finding| &*finding.subject.name);
         names.any(|name| name.contains("<id>") || name.contains("<n>"))
+    }
+
+    /// What was measured by lesser means than usual, as far as the line holds it.
+    fn other_means(&self) -> Option<String> {
+        let steps = words::step_downs(self.diagnosis())?;
+        let line = format!("{}{steps}", words::OTHER_MEANS);
+        Some(cut(&line, self.canvas.width))
     }
 
     /// As many names as the line holds, then their number.

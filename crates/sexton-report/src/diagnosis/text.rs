@@ -311,21 +311,11 @@ impl Page<'_> {
 
     /// By what lesser means things were seen, in one line.
     fn step_downs(&self, out: &mut dyn Write) -> io::Result<()> {
-        let steps = &self.diagnosis().step_downs;
-        if steps.is_empty() {
+        let Some(steps) = words::step_downs(self.diagnosis()) else {
             return Ok(());
-        }
-        let steps: Vec<String> = steps
-            .iter()
-            .map(|step| format!("{} by {}", step.what, step.by))
-            .collect();
+        };
         writeln!(out)?;
-        paragraph_in(
-            out,
-            self.canvas.width,
-            "Measured by other means: ",
-            &steps.join(", "),
-        )
+        paragraph_in(out, self.canvas.width, words::OTHER_MEANS, &steps)
     }
 
     fn gaps(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -29,6 +29,18 @@ pub(super) fn chain_heading(diagnosis: &Diagnosis, chain: &[FindingId]) -> &'sta
     }
 }
 
+/// What [`step_downs`] are shown behind.
+pub(super) const OTHER_MEANS: &str = "Measured by other means: ";
+
+/// By what lesser means things were seen.
+pub(super) fn step_downs(diagnosis: &Diagnosis) -> Option<String> {
+    let steps = diagnosis.step_downs.iter();
+    let steps: Vec<String> = steps
+        .map(|step| format!("{} by {}", step.what, step.by))
+        .collect();
+    (!steps.is_empty()).then(|| steps.join(", "))
+}
+
 /// Which node, and when it was watched.
 pub(super) fn about(judged: &Judged) -> String {
     about_parts(judged).join(", ")
