@@ -100,7 +100,8 @@ impl Policy {
         self.signatures = signatures;
     }
 
-    pub(crate) fn signatures(&self) -> &Signatures {
+    /// The signatures to judge with.
+    pub fn signatures(&self) -> &Signatures {
         &self.signatures
     }
 

@@ -28,7 +28,8 @@ pub fn read(places: &[PathBuf]) -> Result<Arc<Signatures>> {
     Ok(Arc::new(signatures))
 }
 
-fn files(places: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// The files of these places, in the order in which they count.
+pub fn files(places: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for place in places {
         let n = files.len();

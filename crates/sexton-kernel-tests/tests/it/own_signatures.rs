@@ -1,5 +1,5 @@
-//! Signatures that are given to a live `sexton diagnose` have their questions asked of the node's
-//! files, on a real systemd.
+//! Signatures that are given to a live `sexton diagnose`, or to the agent in its configuration, have
+//! their questions asked of the node's files, on a real systemd.
 
 use std::time::Duration;
 
@@ -32,17 +32,36 @@ for flux in 0 1; do
     ./sexton diagnose --from bundle$flux --json --signatures known > replay$flux || true
     cmp verdict$flux replay$flux
 done
+echo "flux = 0" > /etc/frob.conf
+cat > agent.toml <<END
+[ring]
+path = "$PWD/ring"
+[listen]
+socket = "$PWD/agent.sock"
+http = ""
+[judge]
+signatures = "$PWD/known"
+END
+./sexton agent --config agent.toml 2> log &
+agent=$!
+for _ in $(seq 80); do
+    sleep 1
+    ./sexton status --agent agent.sock --json > status || true
+    ! grep -q UNIT004:frobd.service status || break
+done
+kill $agent
+wait $agent
 "#;
 
 #[test]
 #[ignore = "needs root, sexton and systemd: run cargo xtask test kernel"]
-fn a_live_diagnosis_asks_what_its_signatures_want_to_know() {
+fn diagnose_and_the_agent_ask_what_their_signatures_want_to_know() {
     for need in [Need::Root, Need::Sexton, Need::Systemd] {
         require(need);
     }
     let sexton = sexton::binary().expect("required");
     let programs = [sexton.to_str().expect("a plain path")];
-    let systemd = Systemd::run(&[UNIT], &programs, JOB, Duration::from_secs(60)).expect("a run");
+    let systemd = Systemd::run(&[UNIT], &programs, JOB, Duration::from_secs(150)).expect("a run");
     let is_found = |name: &str| {
         let verdict = systemd.read(name).expect("a verdict");
         let verdict: Value = serde_json::from_str(&verdict).expect("JSON");
@@ -51,4 +70,7 @@ fn a_live_diagnosis_asks_what_its_signatures_want_to_know() {
     };
     assert!(is_found("verdict0"));
     assert!(!is_found("verdict1"));
+    let status = systemd.read("status").expect("an answer of the agent");
+    let log = systemd.read("log").unwrap_or_default();
+    assert!(status.contains("UNIT004:frobd.service"), "{status}\n{log}");
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use sexton_agent::{Agent, Budget, Level, Log, Member, Notify, Settings, Shared, serve_status};
 use sexton_host::{Host, machine};
-use sexton_sensors::{SENSORS, stacks};
+use sexton_sensors::{SENSORS, stacks, unit_files};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register;
 
@@ -65,6 +65,10 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     let shared = Shared::default();
     let host = Arc::new(Host::live()?);
     take_types(&host, &config);
+    if !config.signatures.is_empty() {
+        unit_files::ask_for(&settings.policy.signatures().units);
+    }
+    let policy = settings.policy.clone();
     let mut agent = Agent::start(&host, settings, shared.clone(), log())?;
     if let Some(socket) = &config.socket {
         serve_status(socket, &shared)
@@ -74,7 +78,7 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     let shown = config.http.map(|_| scrape.tap());
     let outlets = Outlets::start(&config, &host, &mut agent, &shared)?;
     outlets.connect(&mut agent, shown);
-    let page = page::Page::start(&config, agent.bundle(), &shared, scrape)?;
+    let page = page::Page::start(&config, policy, agent.bundle(), &shared, scrape)?;
     let mut log = log();
     let notify = Notify::from_environment();
     notify.say("READY=1\nSTATUS=recording; not judged yet");
@@ -136,6 +140,7 @@ fn waiting_for_restart(old: &Config, new: &Config) -> Vec<String> {
     let tables = [
         ("sensors", sensors(old) != sensors(new)),
         ("listen", listen(old) != listen(new)),
+        ("judge.signatures", old.signatures != new.signatures),
         ("kubernetes", old.kubernetes != new.kubernetes),
         ("fleet", old.fleet != new.fleet),
         ("export", old.export != new.export),
@@ -193,7 +198,7 @@ fn settings(config: &Config) -> Result<Settings> {
             cpu_ratio: config.cpu_percent / 100.0,
             memory_bytes: config.memory,
         },
-        policy: policy::read(config.policy.as_deref())?.rules,
+        policy: policy::rules(config.policy.as_deref(), &config.signatures)?,
         version: env!("SEXTON_VERSION"),
     })
 }

@@ -27,7 +27,7 @@ use super::config::{Config, USUAL};
 use crate::commands::diagnose::Watch;
 use crate::commands::fix::LiveEyes;
 use crate::exit::Exit;
-use crate::{policy, signals};
+use crate::{policy, signals, signatures};
 
 /// How long another act may take once it has watched; the agent waits longer for the answer.
 const OTHER_ACT: Duration = Duration::from_secs(120);
@@ -111,6 +111,10 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
     if let Some(policy) = &config.policy {
         trusted(policy)?;
     }
+    for file in signatures::files(&config.signatures)? {
+        trusted(&file)?;
+        file.parent().map_or(Ok(()), trusted)?;
+    }
     if let Some(why) = unconfirmed(&config, &allowed)? {
         return Ok(Answer::without_act(Outcome::Unconfirmed, why));
     }
@@ -162,7 +166,7 @@ fn unconfirmed(config: &Config, allowed: &Allowed) -> Result<Option<String>> {
         is_quiet: true,
         ..Watch::default()
     };
-    let policy = policy::read(config.policy.as_deref())?.rules;
+    let policy = policy::rules(config.policy.as_deref(), &config.signatures)?;
     let judged = watch.judge(&policy)?;
     let diagnosis = &judged.diagnosis;
     let holds = diagnosis.findings.iter().any(|finding| {

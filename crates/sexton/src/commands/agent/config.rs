@@ -59,6 +59,7 @@ pub struct Config {
     pub cpu_percent: f64,
     pub memory: u64,
     pub policy: Option<PathBuf>,
+    pub signatures: Vec<PathBuf>,
     pub kubernetes: KubernetesConfig,
     pub remedy: RemedyConfig,
     pub fleet: FleetConfig,
@@ -85,6 +86,7 @@ impl Default for Config {
             cpu_percent: 2.0,
             memory: 96 << 20,
             policy: None,
+            signatures: Vec::new(),
             kubernetes: KubernetesConfig::default(),
             remedy: RemedyConfig::default(),
             fleet: FleetConfig::default(),
@@ -206,11 +208,8 @@ impl Config {
     fn judge_key(&mut self, reader: &Reader<'_>, key: &Entry<'_>) -> Result<(), Wrong> {
         match key.name() {
             "policy" => self.policy = Some(reader.path(key)?),
-            "signatures" => {
-                let text = "signatures: more signatures are not supported yet; remove it";
-                return Err(reader.wrong(key, text));
-            }
-            _ => return Err(reader.unknown(key, "policy")),
+            "signatures" => self.signatures = reader.paths(key)?,
+            _ => return Err(reader.unknown(key, "policy, signatures")),
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use sexton_agent::{Shared, Status};
+use sexton_analysis::Policy;
 use sexton_host::clock;
 use sexton_web::{Options, Plain, Rester, Server, Stopper, Tls};
 
@@ -15,7 +16,6 @@ use super::config::Config;
 use super::ring;
 use super::scrape::Scrape;
 use crate::commands::{history, serve};
-use crate::policy;
 
 /// The ring is closed after this time without a question: its index takes memory.
 const IDLE: Duration = Duration::from_secs(120);
@@ -37,11 +37,16 @@ struct Serving {
 
 impl Page {
     /// Listens where the configuration says, and answers on threads of its own.
-    pub fn start(config: &Config, bundle: &Path, shared: &Shared, scrape: Scrape) -> Result<Self> {
+    pub fn start(
+        config: &Config,
+        policy: Policy,
+        bundle: &Path,
+        shared: &Shared,
+        scrape: Scrape,
+    ) -> Result<Self> {
         let Some(listen) = config.http else {
             return Ok(Self(None));
         };
-        let policy = policy::read(config.policy.as_deref())?.rules;
         let status = shared.clone();
         let options = Options {
             listen,

@@ -116,6 +116,14 @@ impl<'t> Reader<'t> {
         self.text(entry).map(PathBuf::from)
     }
 
+    /// One path, or a list of them.
+    pub fn paths(&self, entry: &Entry<'_>) -> Result<Vec<PathBuf>, Wrong> {
+        match &entry.value {
+            DeValue::Array(_) => Ok(self.texts(entry)?.into_iter().map(PathBuf::from).collect()),
+            _ => Ok(vec![self.path(entry)?]),
+        }
+    }
+
     pub fn size(&self, entry: &Entry<'_>, least: u64) -> Result<u64, Wrong> {
         let size = match &entry.value {
             DeValue::Integer(number) => number.as_str().parse().ok(),

@@ -47,6 +47,7 @@ cpu_percent = 2.5
 memory = "64MiB"
 [judge]
 policy = "/etc/sexton/policy.toml"
+signatures = ["/etc/sexton/signatures", "/srv/nic.toml"]
 [kubernetes]
 enabled = true
 node = "worker-1.example"
@@ -72,6 +73,7 @@ runbooks = "https://wiki.example/sexton/"
         cpu_percent: 2.5,
         memory: 64 << 20,
         policy: Some("/etc/sexton/policy.toml".into()),
+        signatures: vec!["/etc/sexton/signatures".into(), "/srv/nic.toml".into()],
         kubernetes: KubernetesConfig {
             enabled: true,
             node: Some("worker-1.example".into()),
@@ -136,7 +138,8 @@ fn what_is_wrong_is_named_with_its_line() {
         ("[listen]\nhttp = \"here\"\n", 2, "here"),
         ("[listen]\nhttp = \"0.0.0.0:8642\"\n", 2, "token_file"),
         ("[listen]\ntls_cert = \"/a\"\n", 2, "tls_key"),
-        ("[judge]\nsignatures = \"/a\"\n", 2, "not supported yet"),
+        ("[judge]\nsignatures = 3\n", 2, "text"),
+        ("[judge]\nsignatures = [3]\n", 2, "list of texts"),
         ("[fleet]\nlake = \"ftp://a\"\n", 2, "s3://bucket"),
         ("[fleet]\nlake = \"s3://\"\n", 2, "s3://bucket"),
         ("[fleet]\nevery = \"7m\"\n", 2, "divide an hour"),
