@@ -82,6 +82,12 @@ fn shell(text: &str) -> Vec<(String, String)> {
     text.lines().filter_map(pair).collect()
 }
 
+/// The assignments of a file that `EnvironmentFile=` of systemd names, as `KEY=value`.
+pub fn environment(text: &str) -> Vec<String> {
+    let pairs = shell(text).into_iter();
+    pairs.map(|(key, value)| format!("{key}={value}")).collect()
+}
+
 /// The first word of a shell line, without its quotes.
 fn unquoted(value: &str) -> String {
     let mut word = String::new();

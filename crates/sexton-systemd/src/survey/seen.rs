@@ -189,8 +189,15 @@ impl Site<'_> {
         let units = self.set.iter().filter(is_mount).filter(is_on);
         let by_unit = units.filter_map(|unit| {
             let options = unit.settings.last("Mount", "Options").unwrap_or_default();
+            let kind = unit.settings.last("Mount", "Type");
+            // mount(8) takes a source of this form for one of NFS.
+            let is_remote = |what: &&str| what.contains(":/") && !what.starts_with('/');
+            let of_source = || {
+                let what = unit.settings.last("Mount", "What").filter(is_remote);
+                what.map(|_| "nfs")
+            };
             Some(BootMount {
-                kind: unit.settings.last("Mount", "Type")?.to_owned(),
+                kind: kind.or_else(of_source)?.to_owned(),
                 options: options.to_owned(),
             })
         });
@@ -213,9 +220,14 @@ impl Files for Site<'_> {
     }
 
     fn environment(&self, unit: &str) -> Vec<String> {
-        let found = self.set.find(unit);
-        found.map_or_else(Vec::new, |unit| {
-            unit.settings.words("Service", "Environment")
-        })
+        let Some(unit) = self.set.find(unit) else {
+            return Vec::new();
+        };
+        let mut words = unit.settings.words("Service", "Environment");
+        for file in unit.settings.lines("Service", "EnvironmentFile") {
+            let text = self.text(file.trim_start_matches('-')).unwrap_or_default();
+            words.extend(grammar::environment(&text));
+        }
+        words
     }
 }

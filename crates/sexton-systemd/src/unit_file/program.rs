@@ -25,7 +25,9 @@ pub(crate) fn missing(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Op
     for key in ["ExecStartPre", "ExecStart"] {
         for line in settings.lines("Service", key) {
             let words = file::words(line);
-            let first = words.first()?;
+            let Some(first) = words.first() else {
+                continue;
+            };
             let program = first.trim_start_matches(['@', '-', ':', '+', '!', '|']);
             let prefix = &first[..first.len() - program.len()];
             // Specifiers, variables and `\x20` are written out by systemd.

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use sexton_agent::{Member, Recorder};
 use sexton_analysis::Policy;
 use sexton_host::Host;
 use sexton_sensors::SENSORS;
 use sexton_store::Limits;
-use sexton_web::{Imported, Options, Server};
+use sexton_web::{Imported, Options, ServeError, Server};
 
 use super::{incidents, profile};
 use crate::cli::ServeArgs;
@@ -37,7 +37,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit> {
             let bundle = &incidents::path_of(bundle);
             let name = bundle.file_name().unwrap_or(bundle.as_os_str());
             let name = sexton_model::text::escape(name.as_encoded_bytes());
-            let server = Server::start(options(args, token, policy), bundle, &name)?;
+            let server = start(options(args, token, policy), bundle, &name)?;
             serve(server, || {
                 while !stop.load(Ordering::Relaxed) {
                     thread::sleep(BEAT);
@@ -61,13 +61,24 @@ fn record_and_serve(args: &ServeArgs, options: Options, stop: &AtomicBool) -> Re
     let members: Vec<Member> = SENSORS.iter().map(|spec| Member::new(spec)).collect();
     let limits = Limits::ring(args.max_size, MAX_AGE);
     let mut recorder = Recorder::start(&host, &members, &folder, limits)?;
-    let server = Server::start(options, &folder, "this node")?;
+    let server = start(options, &folder, "this node")?;
     serve(server, || {
         while !stop.load(Ordering::Relaxed) {
             recorder.step(BEAT)?;
         }
         recorder.finish()?;
         Ok(())
+    })
+}
+
+fn start(options: Options, bundle: &Path, name: &str) -> Result<Server> {
+    let listen = options.listen;
+    Server::start(options, bundle, name).map_err(|error| match error {
+        ServeError::Listen(_, why) => anyhow!(
+            "cannot listen on {listen}: {why}; choose another address with --listen, port 0 for \
+             any that is free"
+        ),
+        error => error.into(),
     })
 }
 

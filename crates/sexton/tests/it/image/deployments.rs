@@ -55,11 +55,18 @@ fn a_node_of_ecs_is_known_by_any_way_to_configure_it() {
             "var/lib/cloud/seed/nocloud/user-data",
             "#!/bin/sh\necho ECS_CLUSTER=prod >> /etc/ecs/ecs.config\n",
         ),
+        (
+            "etc/systemd/system/ecs.service.d/cluster.conf",
+            "[Service]\nEnvironmentFile=-/etc/sysconfig/ecs\n",
+        ),
     ] {
         let (_place, root) = founding();
         let wants = root.join("etc/systemd/system/multi-user.target.wants");
         fs::remove_file(wants.join("kubelet.service")).expect("removed");
         write(root.join(path), content);
+        if content.contains("EnvironmentFile") {
+            write(root.join("etc/sysconfig/ecs"), "# ours\nECS_CLUSTER=prod\n");
+        }
         let found = audit(&[text(&root)], 0);
         assert_eq!(found["shape"], "ecs-node", "{path}");
     }

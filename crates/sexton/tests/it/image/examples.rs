@@ -1,7 +1,8 @@
 //! The examples of pipelines on a real root, as the machine that is being built would run them:
 //! Debian with many packages, kubelet, and the agent that should not be there.
 //!
-//! Packer and Docker themselves are run by the kernel tests, on a smaller root.
+//! cloud-init is that of the root. Packer and Docker themselves are run by the kernel tests, on a
+//! smaller root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -150,4 +151,32 @@ fn the_gate_of_the_dockerfile_refuses_and_then_passes_a_real_root() {
         .output()
         .expect("it runs");
     assert_eq!(verified.status.code(), Some(0), "{verified:?}");
+}
+
+/// Checks user data by its schema, and runs the commands of it as a boot does.
+const CLOUD_INIT: &str = r#"
+set -e
+cloud-init schema --config-file /tmp/user-data
+python3 -c "
+from cloudinit import util
+from cloudinit.config.cc_bootcmd import handle
+
+class Cloud:
+    def get_instance_id(self):
+        return 'i-1'
+
+handle('bootcmd', util.load_yaml(open('/tmp/user-data').read()), Cloud(), [])
+"
+"#;
+
+#[test]
+#[ignore = "needs roots: run cargo xtask test image"]
+fn cloud_init_takes_the_step_and_mends_a_real_root() {
+    let built = Built::new();
+    let gate = "/gate/sexton image verify / --policy /gate/policy.toml --shape kubernetes-node";
+    built.check(gate, 1);
+    let step = "/gate/sexton image fix / --shape kubernetes-node --write cloud-init";
+    built.check(&format!("{step} > /tmp/user-data"), 0);
+    built.check(CLOUD_INIT, 0);
+    built.check(gate, 0);
 }

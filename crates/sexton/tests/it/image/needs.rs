@@ -43,6 +43,28 @@ fn what_an_enabled_unit_requires_is_withheld() {
     assert_eq!(verified.status.code(), Some(0), "{}", stdout(&verified));
 }
 
+/// A share may be mounted by a unit, and mount(8) tells one by its source.
+#[test]
+fn what_a_mounted_share_needs_is_of_use() {
+    let verdict = |mount: &str| {
+        let (_place, root) = founding();
+        let service = format!("[Service]\nExecStart=/bin/sh\n{INSTALL}");
+        on(&root, "rpcbind.service", &service);
+        let mount = format!("[Mount]\n{mount}\nWhere=/data\n{INSTALL}");
+        on(&root, "data.mount", &mount);
+        let found = audit(&[text(&root)], 1);
+        unit(&found, "rpcbind.service")["verdict"].clone()
+    };
+    assert_eq!(verdict("What=/dev/vdb\nType=ext4"), "unwanted");
+    for share in [
+        "What=srv:/data\nType=nfs",
+        "What=srv:/data",
+        "What=[fd00::1]:/data",
+    ] {
+        assert_ne!(verdict(share), "unwanted", "{share}");
+    }
+}
+
 #[test]
 fn a_socket_that_a_started_unit_requires_is_withheld() {
     let (_place, root) = founding();

@@ -239,3 +239,18 @@ fn several_requests_go_over_one_connection() {
     stream.read_to_string(&mut all).unwrap();
     assert_eq!(all.matches("HTTP/1.1 200 OK\r\n").count(), 3);
 }
+
+#[test]
+fn a_port_that_is_in_use_is_said_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let bundle = fixture(BUNDLE);
+    let bundle = bundle.to_str().expect("a plain path");
+    let output = crate::command::sexton(&["serve", bundle, "--listen", &address]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = crate::command::stderr(&output);
+    assert!(
+        said.contains(&address) && said.contains("--listen"),
+        "{said}"
+    );
+}
