@@ -1,5 +1,6 @@
 //! `sexton profile record`
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -54,12 +55,17 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     let target = args.pid.map_or(Target::Started, Target::Process);
     let mut one =
         OneProcess::open(&host, target, args.hz, args.off_cpu).map_err(|gap| refusal(&gap))?;
+    // Before the program starts: without a place for its samples there is nothing to start it for.
+    let mut writer = create(&host, &args.output)?;
     // It must be this thread that starts the program: that hands on what it is sampled by.
     let mut subject = match args.pid {
         Some(pid) => Subject::Process(pid),
-        None => Subject::Program(start(args)?),
+        None => {
+            // A name that could not be used does not have to be chosen anew.
+            let forget = |_: &anyhow::Error| drop(fs::remove_dir_all(&args.output));
+            Subject::Program(start(args).inspect_err(forget)?)
+        }
     };
-    let mut writer = create(&host, &args.output)?;
     let began = Instant::now();
     loop {
         let is_over = subject.is_over(&host)?
