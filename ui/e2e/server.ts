@@ -50,7 +50,7 @@ function unpacked(folder: string): string {
   return folder;
 }
 
-function addressOf(server: ChildProcess): Promise<string> {
+export function addressOf(server: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let said = "";
     const read = (bytes: Buffer) => {

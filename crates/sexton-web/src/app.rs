@@ -129,8 +129,7 @@ impl App {
     fn incident(&self, id: &str) -> Option<Arc<Source>> {
         let (name, bundle) = self.options.agent.as_ref()?.incident(id)?;
         let source = Source::open(id, &name, &bundle, None, Vec::new(), true).ok()?;
-        self.add(Arc::clone(&source));
-        Some(source)
+        Some(self.add(source))
     }
 
     /// An id for a source that is about to be opened.
@@ -140,14 +139,23 @@ impl App {
         format!("{DROPPED}{}", sources.n_dropped)
     }
 
-    /// Adds a source; the oldest of those that were dropped goes when there are too many.
-    pub(crate) fn add(&self, source: Arc<Source>) {
+    /// Adds a source, unless another request has done so; the oldest of those beside the main one
+    /// goes when there are too many.
+    pub(crate) fn add(&self, source: Arc<Source>) -> Arc<Source> {
         let mut sources = self.sources.write().unwrap_or_else(PoisonError::into_inner);
-        sources.open.push(source);
-        if sources.open.len() > MAX_DROPPED + 1 {
-            let gone = sources.open.remove(1);
+        if let Some(known) = sources.open.iter().find(|open| open.id == source.id) {
+            return Arc::clone(known);
+        }
+        sources.open.push(Arc::clone(&source));
+        let beside = |open: &Arc<Source>| open.id != MAIN;
+        let n_beside = sources.open.iter().filter(|open| beside(open)).count();
+        if n_beside > MAX_DROPPED
+            && let Some(oldest) = sources.open.iter().position(beside)
+        {
+            let gone = sources.open.remove(oldest);
             self.cache.forget(&format!("{}/", gone.id));
         }
+        source
     }
 
     /// Lets go of all sources, and with them of the files that were dropped on the page.

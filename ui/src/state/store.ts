@@ -35,7 +35,11 @@ export class Store {
 
   /** Takes the address over, now and whenever the user changes it. */
   followAddress(): void {
-    const read = () => this.#apply(fromAddress(location.hash));
+    const read = () => {
+      // What was about to be written is of the entry that was left.
+      clearTimeout(this.#timer);
+      this.#apply(fromAddress(location.hash));
+    };
     addEventListener("popstate", read);
     addEventListener("hashchange", read);
     read();

@@ -212,6 +212,8 @@ export class HeatMapView implements View {
   #drags(): void {
     let start: Cell | null = null;
     let compares = false;
+    /** What was chosen before: a touch may turn out to scroll the page. */
+    let before: { selection: Range | null; base: Range | null } | null = null;
     this.#canvas.addEventListener("pointerdown", (event) => {
       if (event.button !== 0 || !this.#map) return;
       const { x, y, plot } = this.#at(event, this.#map);
@@ -227,6 +229,7 @@ export class HeatMapView implements View {
       }
       this.#canvas.setPointerCapture(event.pointerId);
       start = this.#cellOf(event, this.#map);
+      before = { selection: this.context.state.selection, base: this.context.state.base };
       const pressed = this.#compares.getAttribute("aria-pressed") === "true";
       compares = pressed || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
     });
@@ -241,7 +244,10 @@ export class HeatMapView implements View {
       if (start) this.#setCompares(false);
       start = null;
     });
-    this.#canvas.addEventListener("pointercancel", () => (start = null));
+    this.#canvas.addEventListener("pointercancel", () => {
+      if (start && before) this.context.store.set(before, "glide");
+      start = null;
+    });
     this.#canvas.addEventListener("pointerleave", () => this.#tooltip.hide());
   }
 

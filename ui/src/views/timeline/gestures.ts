@@ -81,6 +81,9 @@ function drags(element: HTMLElement, isRuler: boolean, stage: Stage, timeAt: (x:
     stage.hover(timeAt(event.clientX), event);
     if (!drag || !fingers.has(event.pointerId)) return;
     if (fingers.size === 2) {
+      // The finger that is lifted last neither clicks nor selects.
+      drag.moved = true;
+      drag.selects = false;
       pinch(fingers, event, stage, timeAt);
       return;
     }
