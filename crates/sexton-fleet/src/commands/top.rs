@@ -50,7 +50,7 @@ struct Top<'a> {
 
 pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
-    let (lake, nodes) = lake::read(&bucket, args.time.since)?;
+    let (lake, nodes) = lake::read(&bucket, args.time.since, args.time.now_us())?;
     let mut sickest = sickest(&nodes);
     let n_sick = sickest.len();
     sickest.truncate(args.rows);

@@ -108,7 +108,11 @@ impl Jobs {
             sexton_lake::day_of(window.to_us),
         );
         let days = bucket.days_in(FOLDER)?;
-        let days = days.iter().filter(|day| **day >= first);
+        let others = days.others.iter();
+        problems
+            .not_days
+            .extend(others.map(|name| format!("{FOLDER}/day={name}")));
+        let days = days.dates.iter().filter(|day| **day >= first);
         let mut n_files = 0;
         for day in days {
             let entries = bucket.files_in(&format!("{FOLDER}/day={day}"))?;
