@@ -117,6 +117,25 @@ fn a_clock_of_the_reader_that_is_behind_is_said() {
 }
 
 #[test]
+fn nodes_without_an_image_are_shown() {
+    let lake = tempfile::tempdir().unwrap();
+    let at = us("2026-11-17T14:00:00Z");
+    write_report(lake.path(), "day=2026-11-17/14-web7.parquet", "web7", at);
+    let url = lake.path().to_str().unwrap();
+    let output = fleet(&["top", "--lake", url]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("0 of 1 nodes"), "{text}");
+    assert!(text.contains("No node reports image."), "{text}");
+    let output = fleet(&["top", "--by", "nonsense", "--lake", url]);
+    assert!(
+        stderr(&output).contains("no column is called nonsense"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn folders_without_a_date_do_not_hide_days() {
     let lake = tempfile::tempdir().unwrap();
     simulate(lake.path(), 60, 3, 5, "founding");
