@@ -51,10 +51,10 @@ pub struct Problems {
     pub n_newer: usize,
     /// Jobs that ended after the newest report.
     pub n_later_jobs: usize,
-    /// Jobs of which no node reported, and one of their nodes.
-    pub n_jobs_elsewhere: usize,
-    /// One of the nodes of these.
-    pub unknown_node_of_jobs: Option<String>,
+    /// Jobs of which no node reported: how many, and one of their nodes.
+    pub jobs_elsewhere: Option<(usize, String)>,
+    /// Jobs of which some nodes did not report: how many, and one of these nodes.
+    pub jobs_partly_elsewhere: Option<(usize, String)>,
 }
 
 impl Problems {
@@ -137,10 +137,14 @@ impl Problems {
                 self.n_later_jobs
             ));
         }
-        if let Some(node) = &self.unknown_node_of_jobs {
+        if let Some((n, node)) = &self.jobs_elsewhere {
             lines.push(format!(
-                "{} jobs ran only on nodes that did not report ({node}): not counted",
-                self.n_jobs_elsewhere
+                "{n} jobs ran only on nodes that did not report ({node}): not counted"
+            ));
+        }
+        if let Some((n, node)) = &self.jobs_partly_elsewhere {
+            lines.push(format!(
+                "{n} jobs ran also on nodes that did not report ({node}): counted only with what their other nodes have"
             ));
         }
     }
