@@ -75,6 +75,13 @@ const BENCHES: &[Bench] = &[
         in_all: &[],
     },
     Bench {
+        name: "fleet",
+        package: "sexton-fleet",
+        measures: "planted causes that are found among invented fleets, and commands on 100,000 nodes beside DuckDB",
+        writes: Writes::AsMarkdown,
+        in_all: &[],
+    },
+    Bench {
         name: "image",
         package: "sexton",
         measures: "an audit of a root folder beside systemctl --root, and of a 2 GB ext4 image (needs root once)",
@@ -169,6 +176,9 @@ fn prepared(bench: &Bench) -> Result<Command> {
     if bench.name == "overhead" {
         let below = setup::peers::install();
         cargo.envs(below.map(|below| ("SEXTON_BENCH_BELOW", below)));
+    }
+    if bench.name == "fleet" {
+        setup::python::prepare();
     }
     if matches!(bench.name, "profile" | "stacks") {
         let samply = setup::profilers::install()?;

@@ -7,6 +7,7 @@
 //! written here, without a container engine.
 
 mod deb;
+mod fleet;
 mod image;
 mod rpm;
 mod sbom;
@@ -36,12 +37,16 @@ struct Release {
     out: PathBuf,
 }
 
-/// Builds sexton, and makes everything of it.
-pub(crate) fn dist() -> Result<ExitCode> {
+/// Builds sexton, and makes everything of it; of sexton-fleet packages, if that is asked for.
+pub(crate) fn dist(with_fleet: bool) -> Result<ExitCode> {
     setup::install_missing(setup::For::Dist)?;
     page::build()?;
     command::run(&mut workspace::build_static_sexton())?;
-    let out = make(&workspace::static_sexton())?;
+    if with_fleet {
+        command::run(&mut workspace::build_fleet())?;
+    }
+    let fleet = with_fleet.then(workspace::fleet);
+    let out = make(&workspace::static_sexton(), fleet.as_deref())?;
     for entry in fs::read_to_string(out.join(SUMS))?.lines() {
         println!("{entry}");
     }
@@ -51,8 +56,8 @@ pub(crate) fn dist() -> Result<ExitCode> {
 
 const SUMS: &str = "SHA256SUMS";
 
-/// Makes everything of a binary that is built.
-pub(crate) fn make(binary: &Path) -> Result<PathBuf> {
+/// Makes everything of binaries that are built.
+pub(crate) fn make(binary: &Path, fleet: Option<&Path>) -> Result<PathBuf> {
     ensure_static(binary)?;
     let release = prepare(binary)?;
     let name = format!(
@@ -64,7 +69,10 @@ pub(crate) fn make(binary: &Path) -> Result<PathBuf> {
     deb::make(&release)?;
     rpm::make(&release)?;
     image::make(&release)?;
-    sbom::make(&release, &name)?;
+    sbom::make(&release, "sexton", &name, sbom::LIBRARIES)?;
+    if let Some(fleet) = fleet {
+        fleet::make(&release, fleet)?;
+    }
     sums(&release.out)?;
     fs::remove_dir_all(&release.scratch).context("cannot remove what parts were made in")?;
     Ok(release.out)

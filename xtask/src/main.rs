@@ -60,7 +60,11 @@ enum Command {
     /// Write the man pages, shell completions and pages of rules
     Docs,
     /// Make what a node is given: static binary, packages, container image, checksums
-    Dist,
+    Dist {
+        /// Also make the packages of sexton-fleet, which takes minutes to build
+        #[arg(long)]
+        fleet: bool,
+    },
     /// Real trouble with a known truth, on real systems, and sexton held to it
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -76,7 +80,7 @@ fn main() -> ExitCode {
         Command::Page => page::build().map(|()| ExitCode::SUCCESS),
         Command::Bench { name, args } => bench::bench(name.as_deref(), &args),
         Command::Docs => docs::docs(),
-        Command::Dist => dist::dist(),
+        Command::Dist { fleet } => dist::dist(fleet),
         Command::Lab(command) => lab::lab(&command),
         Command::Fuzz(choice) => fuzz::fuzz(&choice),
     };

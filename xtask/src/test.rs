@@ -330,7 +330,7 @@ fn on_this_kernel(ignored: &mut Vec<NotRun>) -> Tally {
         .unwrap_or_else(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs::make().inspect_err(|error| eprintln!("error: {error:#}"));
     let rootfs = rootfs.ok().map(|rootfs| ("SEXTON_TEST_ROOTFS", rootfs));
-    let dist = dist::make(&workspace::static_sexton());
+    let dist = dist::make(&workspace::static_sexton(), None);
     let dist = dist.inspect_err(|error| eprintln!("error: {error:#}"));
     let dist = dist.ok().map(|dist| ("SEXTON_DIST", dist));
     let folders: Vec<_> = rootfs.into_iter().chain(dist).collect();

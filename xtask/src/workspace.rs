@@ -29,6 +29,16 @@ pub(crate) fn build_sexton() -> Command {
     cargo(&["build", "--release", "--package", "sexton"])
 }
 
+/// The release build of sexton-fleet.
+pub(crate) fn fleet() -> PathBuf {
+    target_dir().join("release/sexton-fleet")
+}
+
+/// The command that makes [`fleet`].
+pub(crate) fn build_fleet() -> Command {
+    cargo(&["build", "--release", "--package", "sexton-fleet"])
+}
+
 /// What tests run: one static binary, here and in every guest.
 pub(crate) fn static_sexton() -> PathBuf {
     static_dir().join(static_target()).join("release/sexton")

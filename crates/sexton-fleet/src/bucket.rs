@@ -10,7 +10,7 @@ use object_store::path::Path;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload, parse_url_opts,
 };
-use sexton_lake::Put;
+use sexton_lake::{Put, is_day};
 use sexton_model::text::escape;
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -42,6 +42,15 @@ pub struct Entry {
     pub path: String,
     /// Its size.
     pub bytes: u64,
+}
+
+/// Folders that are called `day=…`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Days {
+    /// Their dates, oldest first.
+    pub dates: Vec<String>,
+    /// What those are called that have no date: `old` of `day=old`.
+    pub others: Vec<String>,
 }
 
 impl Bucket {
@@ -90,10 +99,10 @@ impl Bucket {
         &self.runtime
     }
 
-    /// The days that it has, oldest first.
-    pub fn days(&self) -> Result<Vec<String>> {
+    /// The days that it has.
+    pub fn days(&self) -> Result<Days> {
         let days = self.days_below(&self.folder)?;
-        if days.is_empty() {
+        if days.dates.is_empty() && days.others.is_empty() {
             bail!(
                 "no reports in {}: nothing below it is called day=…; check the address, or push a report",
                 self.url
@@ -102,20 +111,21 @@ impl Bucket {
         Ok(days)
     }
 
-    /// The days that a folder has, oldest first; none if there is no such folder.
-    pub fn days_in(&self, folder: &str) -> Result<Vec<String>> {
+    /// The days that a folder has; none if there is no such folder.
+    pub fn days_in(&self, folder: &str) -> Result<Days> {
         self.days_below(&self.full(folder))
     }
 
-    fn days_below(&self, folder: &Path) -> Result<Vec<String>> {
+    fn days_below(&self, folder: &Path) -> Result<Days> {
         let listed = self.listed(folder)?;
         let names = listed.common_prefixes.iter().filter_map(|folder| {
             let name = folder.filename()?;
             name.strip_prefix("day=").map(str::to_owned)
         });
-        let mut days: Vec<String> = names.collect();
-        days.sort();
-        Ok(days)
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        let (dates, others) = names.into_iter().partition(|name| is_day(name));
+        Ok(Days { dates, others })
     }
 
     /// The Parquet files of a day, in order.

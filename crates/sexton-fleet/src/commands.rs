@@ -9,9 +9,11 @@ mod top;
 mod views;
 
 use std::io::Write;
+use std::time::SystemTime;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
+use sexton_model::wall::unix_ns;
 
 use crate::bucket::Bucket;
 pub(crate) use views::views_of_tables;
@@ -84,6 +86,30 @@ pub(crate) struct TimeArgs {
     /// How far back to look from the newest report: 24h, 7d
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = hours)]
     since: u64,
+    /// Take this for the current time; reports that are 3 h later or more are left out
+    ///
+    /// For a bucket as it was then: 2026-11-18T06:00:00Z. Without it, the clock of this machine.
+    #[arg(long, value_name = "TIME", env = "SEXTON_NOW", value_parser = time)]
+    now: Option<i64>,
+}
+
+impl TimeArgs {
+    /// In microseconds since 1970.
+    fn now_us(&self) -> i64 {
+        self.now.unwrap_or_else(|| {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let us = since
+                .ok()
+                .and_then(|since| since.as_micros().try_into().ok());
+            // A clock before 1970 knows nothing: then all reports are later, which is said.
+            us.unwrap_or(0)
+        })
+    }
+}
+
+fn time(text: &str) -> Result<i64, String> {
+    let us = unix_ns(text).and_then(|ns| i64::try_from(ns / 1000).ok());
+    us.ok_or_else(|| format!("{text:?} is not a time: write 2026-11-18T06:00:00Z"))
 }
 
 fn hours(text: &str) -> Result<u64, String> {

@@ -1,25 +1,27 @@
 //! SQL on reports, by DataFusion in memory. Files are read by our own reader, so that SQL and
 //! comparisons count the same rows, and damaged files cost both the same.
 
+mod condition;
 mod jobs;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use datafusion::arrow::array::{
-    ArrayRef, DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray,
-    TimestampMicrosecondArray, UInt32Array,
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt32Array,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit, UInt32Type};
 use datafusion::catalog::MemTable;
+use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use sexton_lake::{LakeError, TextColumn, column};
 use tokio::runtime::Runtime;
 
 use crate::lake::{AllSets, Group, JOBS_FAILED, JOBS_SUCCEEDED, Lake, NO_NODE};
 use crate::parallel;
-use crate::question::Classes;
+pub use condition::classes;
 use jobs::{JobsOfReports, table_of_jobs};
 
 /// The number of a node, for our own questions.
@@ -85,78 +87,30 @@ impl<'a> Engine<'a> {
         let table = MemTable::try_new(schema, vec![vec![batch]])?;
         self.context.register_table("sets", Arc::new(table))?;
         for view in crate::commands::views_of_tables() {
-            self.run(&view)?;
+            let create = self.context.sql(&view);
+            self.runtime.block_on(create).context("cannot set up SQL")?;
         }
         Ok(self)
     }
 
-    /// Runs one statement.
+    /// Runs one statement that only reads.
     pub fn run(&self, sql: &str) -> Result<Vec<RecordBatch>> {
         let run = async {
-            let frame = self.context.sql(sql).await?;
+            let frame = self.context.sql_with_options(sql, only_reads()).await?;
             frame.collect().await
         };
         self.runtime
             .block_on(run)
             .with_context(|| format!("cannot run {sql:?}"))
     }
-
-    /// Nodes that a condition holds for in any report, and when first.
-    fn first_of(&self, condition: &str) -> Result<Vec<(u32, i64)>> {
-        let sql = format!(
-            "SELECT {NODE_NUMBER}, CAST(min(at) AS BIGINT) FROM reports WHERE ({condition}) GROUP BY {NODE_NUMBER}"
-        );
-        let batches = self
-            .run(&sql)
-            .with_context(|| format!("cannot use {condition:?} as a condition on reports"))?;
-        let mut found = Vec::new();
-        for batch in batches {
-            let nodes = batch.column(0).as_any().downcast_ref::<UInt32Array>();
-            let times = batch.column(1).as_any().downcast_ref::<Int64Array>();
-            let (Some(nodes), Some(times)) = (nodes, times) else {
-                bail!("DataFusion returned columns of unexpected types");
-            };
-            found.extend(
-                nodes
-                    .values()
-                    .iter()
-                    .copied()
-                    .zip(times.values().iter().copied()),
-            );
-        }
-        Ok(found)
-    }
 }
 
-/// Which nodes are bad and good by conditions of SQL on their reports: a node is bad if any
-/// report is, and good if it is not bad and any report says so.
-pub fn classes(lake: &Lake, runtime: &Runtime, bad: &str, good: Option<&str>) -> Result<Classes> {
-    let asked = format!("{bad} {}", good.unwrap_or_default());
-    let engine = Engine::new(lake, runtime, &asked)?;
-    let n_nodes = lake.claimed.names.len();
-    let mut classes = Classes {
-        bad_at: vec![None; n_nodes],
-        is_good: vec![good.is_none(); n_nodes],
-        asked: words(&asked),
-        asked_severity: bad.contains("severity"),
-    };
-    for (node, at) in engine.first_of(bad)? {
-        classes.bad_at[node as usize] = Some(at);
-    }
-    if let Some(good) = good {
-        for (node, _) in engine.first_of(good)? {
-            classes.is_good[node as usize] = true;
-        }
-    }
-    Ok(classes)
-}
-
-fn words(sql: &str) -> Vec<String> {
-    let words = sql.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    words
-        .filter(|word| !word.is_empty())
-        .map(str::to_ascii_lowercase)
-        .collect()
+/// No statement may write a file, read one that is not of the bucket, or set an option.
+fn only_reads() -> SQLOptions {
+    SQLOptions::new()
+        .with_allow_ddl(false)
+        .with_allow_dml(false)
+        .with_allow_statements(false)
 }
 
 /// The columns of all files together.

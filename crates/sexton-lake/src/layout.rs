@@ -1,6 +1,6 @@
 //! Where files of the lake are.
 
-use sexton_model::wall::date_of_day;
+use sexton_model::wall::{date_of_day, unix_ns};
 use sha2::{Digest as _, Sha256};
 
 /// The folder of sets.
@@ -20,6 +20,13 @@ pub fn hour_of(at_us: i64) -> i64 {
 /// The day of a time, `2026-11-18`.
 pub fn day_of(at_us: i64) -> String {
     date_of_day(at_us.div_euclid(US_PER_DAY))
+}
+
+/// Whether a text is the name of a day, `2026-11-18`.
+pub fn is_day(name: &str) -> bool {
+    let begin = unix_ns(&format!("{name}T00:00:00Z"));
+    let begin_us = begin.and_then(|ns| i64::try_from(ns / 1000).ok());
+    begin_us.is_some_and(|at_us| day_of(at_us) == name)
 }
 
 /// The path of a report: the same for the same node, boot and reported time.
@@ -91,6 +98,25 @@ mod tests {
         let later = path_of("web7", "5f2a90c1-77aa", hour_of(AT) + 90 * US_PER_SECOND);
         assert_eq!(later, "day=2026-11-18/130130-web7-5f2a90c1.parquet");
         assert_eq!(day_of_path(&path), Some("2026-11-18"));
+    }
+
+    #[test]
+    fn only_dates_are_days() {
+        let check = |name: &str, expected| assert_eq!(is_day(name), expected, "{name}");
+        check("2026-11-18", true);
+        check("2028-02-29", true);
+        check("2099-01-01", true);
+        for name in [
+            "",
+            "old",
+            "tmp",
+            "2026-11-31",
+            "2026-11-8",
+            "2026-11",
+            "99999-01-01",
+        ] {
+            check(name, false);
+        }
     }
 
     #[test]

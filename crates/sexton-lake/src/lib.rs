@@ -25,7 +25,8 @@ mod write;
 pub use error::LakeError;
 pub use gathered::{Gathered, identity_facts};
 pub use layout::{
-    FOLDER_OF_SETS, day_of, day_of_path, digest_of, hour_of, path_of, path_of_set, redacted_name,
+    FOLDER_OF_SETS, day_of, day_of_path, digest_of, hour_of, is_day, path_of, path_of_set,
+    redacted_name,
 };
 pub use made::{Given, Made, Recording, Redact, Told, report_of, report_of_recording};
 pub use read::{File, TextColumn};

@@ -22,27 +22,38 @@ pub(super) fn make(release: &Release) -> Result<()> {
     let folder = release.scratch.join("deb");
     let files = tree::lay_out(release, &folder, &SHELLS)?;
     let control = folder.join("DEBIAN");
-    let text = source("control")?
-        .replace("@VERSION@", &release.version)
-        .replace("@ARCH@", architecture())
-        .replace("@KIB@", &kib(&folder, &files)?.to_string());
-    write(&control.join("control"), &text, 0o644)?;
     write(&control.join("conffiles"), &source("conffiles")?, 0o644)?;
-    write(&control.join("md5sums"), &md5sums(&folder, &files)?, 0o644)?;
     for name in SCRIPTS {
         write(&control.join(name), &source(name)?, 0o755)?;
     }
-    let name = format!("sexton_{}_{}.deb", release.version, architecture());
+    pack(release, &folder, &files, ("sexton", &source("control")?))
+}
+
+/// Packs a folder as the package of a name, with the text of its `control`.
+pub(super) fn pack(
+    release: &Release,
+    folder: &Path,
+    files: &[PathBuf],
+    (name, control): (&str, &str),
+) -> Result<()> {
+    let text = control
+        .replace("@VERSION@", &release.version)
+        .replace("@ARCH@", architecture())
+        .replace("@KIB@", &kib(folder, files)?.to_string());
+    let control = folder.join("DEBIAN");
+    write(&control.join("control"), &text, 0o644)?;
+    write(&control.join("md5sums"), &md5sums(folder, files)?, 0o644)?;
+    let name = format!("{name}_{}_{}.deb", release.version, architecture());
     let mut dpkg = Command::new("dpkg-deb");
     // xz is what every dpkg reads; zstd came with Debian 12.
     dpkg.args(["--root-owner-group", "-Zxz", "-z6", "--build"])
-        .arg(&folder)
+        .arg(folder)
         .arg(release.out.join(name))
         .env("SOURCE_DATE_EPOCH", &release.epoch);
     command::output(&mut dpkg).map(drop)
 }
 
-fn source(name: &str) -> Result<String> {
+pub(super) fn source(name: &str) -> Result<String> {
     let path = workspace::root().join("deploy/deb").join(name);
     fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }

@@ -1,7 +1,7 @@
 //! The package for rpm, by `rpmbuild`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -18,13 +18,22 @@ pub(super) fn make(release: &Release) -> Result<()> {
     let place = release.scratch.join("rpm");
     let folder = place.join("files");
     let files = tree::lay_out(release, &folder, &SHELLS)?;
-    let path = workspace::root().join("deploy/rpm/sexton.spec");
-    let spec = fs::read_to_string(&path)
-        .with_context(|| format!("cannot read {}", path.display()))?
+    pack(release, &place, &files, &source("sexton.spec")?)
+}
+
+pub(super) fn source(name: &str) -> Result<String> {
+    let path = workspace::root().join("deploy/rpm").join(name);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Packs the folder `files` of a place by the text of a spec.
+pub(super) fn pack(release: &Release, place: &Path, files: &[PathBuf], spec: &str) -> Result<()> {
+    let folder = place.join("files");
+    let spec = spec
         .replace("@VERSION@", &release.version)
         .replace("@ARCH@", std::env::consts::ARCH)
-        .replace("@FILES@\n", &list(&files));
-    let spec_file = place.join("sexton.spec");
+        .replace("@FILES@\n", &list(files));
+    let spec_file = place.join("package.spec");
     write(&spec_file, &spec, 0o644)?;
     let define = |name: &str, value: &str| format!("--define={name} {value}");
     let mut rpmbuild = Command::new("rpmbuild");

@@ -11,25 +11,26 @@ use super::{Release, sha256, write};
 use crate::{command, workspace};
 
 /// Libraries that are linked into it, by the packages that bring them.
-const LIBRARIES: [&str; 4] = ["libc6-dev", "libelf-dev", "zlib1g-dev", "libgcc-12-dev"];
+pub(super) const LIBRARIES: &[&str] = &["libc6-dev", "libelf-dev", "zlib1g-dev", "libgcc-12-dev"];
 
-pub(super) fn make(release: &Release, name: &str) -> Result<()> {
+/// Of the binary of a package; `name` is what it is called where it is put.
+pub(super) fn make(release: &Release, package: &str, name: &str, libraries: &[&str]) -> Result<()> {
     let mut cargo = workspace::cargo(&["metadata", "--format-version=1", "--locked"]);
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = command::output(cargo.args(["--filter-platform", &target]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata is no JSON")?;
-    let linked = linked(&metadata)?;
+    let linked = linked(&metadata, package)?;
     let packages = metadata["packages"].as_array().context("packages")?;
     let is_linked = |package: &&Value| package["id"].as_str().is_some_and(|id| linked.contains(id));
     let mut components: Vec<Value> = packages.iter().filter(is_linked).map(component).collect();
-    components.extend(LIBRARIES.iter().filter_map(|package| library(package)));
+    components.extend(libraries.iter().filter_map(|package| library(package)));
     let sbom = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": { "component": {
-            "type": "application", "name": "sexton", "version": release.version,
-            "bom-ref": "sexton",
+            "type": "application", "name": package, "version": release.version,
+            "bom-ref": package,
             "hashes": [{ "alg": "SHA-256", "content": sha256(&release.out.join(name))? }],
         } },
         "components": components,
@@ -38,18 +39,18 @@ pub(super) fn make(release: &Release, name: &str) -> Result<()> {
     write(&file, &serde_json::to_string_pretty(&sbom)?, 0o644)
 }
 
-/// The crates that sexton is linked from: what it uses, and what that uses, without what only
+/// The crates that the binary of a package is linked from: what it uses, and what that uses, without what only
 /// builds or tests need.
-fn linked(metadata: &Value) -> Result<BTreeSet<&str>> {
+fn linked<'a>(metadata: &'a Value, package: &str) -> Result<BTreeSet<&'a str>> {
     let nodes = metadata["resolve"]["nodes"].as_array().context("nodes")?;
     let nodes: BTreeMap<&str, &Value> = nodes
         .iter()
         .filter_map(|node| Some((node["id"].as_str()?, node)))
         .collect();
     let packages = metadata["packages"].as_array().context("packages")?;
-    let sexton = packages.iter().find(|package| package["name"] == "sexton");
-    let sexton = sexton.and_then(|package| package["id"].as_str());
-    let mut waiting = vec![sexton.context("there is no package sexton")?];
+    let ours = packages.iter().find(|known| known["name"] == *package);
+    let ours = ours.and_then(|known| known["id"].as_str());
+    let mut waiting = vec![ours.with_context(|| format!("there is no package {package}"))?];
     let mut linked = BTreeSet::new();
     while let Some(id) = waiting.pop() {
         if !linked.insert(id) {
@@ -114,6 +115,6 @@ mod tests {
             ] },
         });
         let expected: BTreeSet<&str> = ["s", "a", "c"].into();
-        assert_eq!(linked(&metadata).expect("a graph"), expected);
+        assert_eq!(linked(&metadata, "sexton").expect("a graph"), expected);
     }
 }

@@ -50,6 +50,21 @@ pub(super) struct Shells {
     pub(super) zsh: &'static str,
 }
 
+/// Files of the package of sexton-fleet.
+const FLEET: &[(&str, &str)] = &[
+    ("docs/fleet.md", "usr/share/doc/sexton-fleet/fleet.md"),
+    ("LICENSE", "usr/share/doc/sexton-fleet/copyright"),
+];
+
+/// Lays out sexton-fleet in a new folder; gives the paths in it, sorted.
+pub(super) fn lay_out_fleet(binary: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
+    put(binary, &folder.join("usr/bin/sexton-fleet"), 0o755)?;
+    for (from, to) in FLEET {
+        put(&workspace::root().join(from), &folder.join(to), 0o644)?;
+    }
+    listed(folder)
+}
+
 /// Lays out all files in a new folder; gives their paths in it, sorted.
 pub(super) fn lay_out(release: &Release, folder: &Path, shells: &Shells) -> Result<Vec<PathBuf>> {
     put(&release.binary, &folder.join("usr/bin/sexton"), 0o755)?;
@@ -77,6 +92,10 @@ pub(super) fn lay_out(release: &Release, folder: &Path, shells: &Shells) -> Resu
         // Without a name and a time in it, so that it is the same every time.
         command::output(Command::new("gzip").args(["--no-name", "-9"]).arg(&to))?;
     }
+    listed(folder)
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     list(folder, folder, &mut files)?;
     files.sort();

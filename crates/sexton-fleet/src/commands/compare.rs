@@ -54,7 +54,7 @@ const TOO_FEW: u8 = 3;
 
 pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
-    let (mut lake, nodes) = lake::read(&bucket, args.time.since)?;
+    let (mut lake, nodes) = lake::read(&bucket, args.time.since, args.time.now_us())?;
     let classes = classes(args, &lake, &nodes, bucket.runtime())?;
     let sets = AllSets::fetch(&bucket, &digests_of(&nodes), &mut lake.problems)?;
     let of = |name: &str| {

@@ -25,7 +25,7 @@ pub(crate) struct SqlArgs {
 
 pub(super) fn run(args: &SqlArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
-    let (mut lake, nodes) = lake::read(&bucket, args.time.since)?;
+    let (mut lake, nodes) = lake::read(&bucket, args.time.since, args.time.now_us())?;
     let sets = AllSets::fetch(&bucket, &digests_of(&nodes), &mut lake.problems)?;
     let engine = Engine::new(&lake, bucket.runtime(), &args.query)?.with_sets(&sets)?;
     let batches = engine.run(&args.query)?;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use serde_json::json;
+use sexton_lake::column;
 use sexton_model::text::escape;
 
 use super::compare::{jobs_line, rates};
@@ -50,7 +51,7 @@ struct Top<'a> {
 
 pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
-    let (lake, nodes) = lake::read(&bucket, args.time.since)?;
+    let (lake, nodes) = lake::read(&bucket, args.time.since, args.time.now_us())?;
     let mut sickest = sickest(&nodes);
     let n_sick = sickest.len();
     sickest.truncate(args.rows);
@@ -195,7 +196,10 @@ impl Top<'_> {
             ]
         });
         let header = [&*self.args.by, "nodes", "bad", "share"].map(String::from);
-        show::table(out, &header, &rows.collect::<Vec<_>>())?;
+        match self.groups.is_empty() {
+            true => writeln!(out, "No node reports {}.", escape(self.args.by.as_bytes()))?,
+            false => show::table(out, &header, &rows.collect::<Vec<_>>())?,
+        }
         self.write_jobs(out)?;
         show::problems(out, &self.lake.problems)?;
         Ok(())
@@ -203,7 +207,7 @@ impl Top<'_> {
 }
 
 fn severity(nodes: &Nodes, node: usize) -> f64 {
-    let ranks = nodes.numbers.get(sexton_lake::column::SEVERITY_RANK);
+    let ranks = nodes.numbers.get(column::SEVERITY_RANK);
     ranks.map_or(0.0, |ranks| ranks[node]).max(0.0)
 }
 
@@ -234,6 +238,10 @@ fn findings(nodes: &Nodes) -> Vec<(String, usize)> {
 
 fn groups(nodes: &Nodes, by: &str) -> Result<Vec<GroupOfNodes>> {
     let Some(attribute) = nodes.attributes.get(by) else {
+        // What docs/fleet.md lists is known, even if no node has it: bare metal has no image.
+        if column::ATTRIBUTES.contains(&by) {
+            return Ok(Vec::new());
+        }
         let known: Vec<&str> = nodes.attributes.keys().map(|name| &**name).collect();
         bail!("no column is called {by}; there are {}", known.join(", "));
     };

@@ -80,7 +80,9 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
     let url = url.replace('\'', "''");
     let path = match dialect {
         // They read paths as such.
-        Dialect::Duckdb | Dialect::Clickhouse => url.strip_prefix("file://").unwrap_or(&url),
+        Dialect::Duckdb | Dialect::Clickhouse | Dialect::Datafusion => {
+            url.strip_prefix("file://").unwrap_or(&url)
+        }
         _ => &url,
     };
     let is_cloud = path.contains("://");
@@ -119,19 +121,28 @@ fn base_tables(dialect: Dialect, url: &str) -> Vec<String> {
                 "CREATE TEMPORARY VIEW sexton_jobs USING parquet OPTIONS (path '{path}/jobs/day=*', basePath '{path}/jobs', mergeSchema 'true')"
             ),
         ],
-        Dialect::Datafusion => vec![
-            format!(
-                "CREATE EXTERNAL TABLE sexton_rows STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/'"
-            ),
-            format!("CREATE EXTERNAL TABLE sexton_sets STORED AS PARQUET LOCATION '{path}/sets/'"),
-            format!(
-                "CREATE EXTERNAL TABLE sexton_jobs STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/jobs/'"
-            ),
-        ],
+        Dialect::Datafusion => tables_of_datafusion(path, is_cloud),
         Dialect::Trino => vec![format!(
             "-- in a Hive or Iceberg catalog: a table sexton_rows over {path}/ partitioned by day,\n-- and a table sexton_sets over {path}/sets/, both STORED AS PARQUET with columns by name"
         )],
     }
+}
+
+fn tables_of_datafusion(path: &str, is_cloud: bool) -> Vec<String> {
+    // A pattern holds for the names of files below `day=…`, and leaves out all other folders. A URL of a
+    // cloud can have none; there it passes over folders without `=` by itself.
+    let files = if is_cloud { "" } else { "*.parquet" };
+    vec![
+        format!(
+            "CREATE EXTERNAL TABLE sexton_rows STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/{files}'"
+        ),
+        format!(
+            "CREATE EXTERNAL TABLE sexton_sets STORED AS PARQUET LOCATION '{path}/sets/{files}'"
+        ),
+        format!(
+            "CREATE EXTERNAL TABLE sexton_jobs STORED AS PARQUET PARTITIONED BY (day) LOCATION '{path}/jobs/{files}'"
+        ),
+    ]
 }
 
 /// Views on `reports`, `findings` and `sets`, in SQL that all engines take.
@@ -152,4 +163,49 @@ fn views(set: &str, value: &str, at: &str) -> Vec<String> {
 /// The views that SQL of our own has: tables are there already, each report once.
 pub(crate) fn views_of_tables() -> Vec<String> {
     views("\"set\"", "\"value\"", "\"at\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::datasource::listing::ListingTableUrl;
+    use object_store::path::Path;
+
+    use super::*;
+
+    /// The files of a bucket that each table of DataFusion takes.
+    fn taken(url: &str, folder: &str) -> Vec<String> {
+        let files = [
+            "day=2026-11-17/13-web7-5f2a.parquet",
+            "sets/5f2a.parquet",
+            "jobs/day=2026-11-17/ray-5f2a.parquet",
+        ];
+        let tables = base_tables(Dialect::Datafusion, url)
+            .into_iter()
+            .map(|table| {
+                let (_, location) = table.split_once("LOCATION '").unwrap();
+                let location = ListingTableUrl::parse(location.trim_end_matches('\'')).unwrap();
+                assert!(location.is_collection(), "{table}");
+                let is_taken =
+                    |file: &&str| location.contains(&Path::from(format!("{folder}{file}")), true);
+                let files: Vec<&str> = files.iter().copied().filter(is_taken).collect();
+                files.join(" ")
+            });
+        tables.collect()
+    }
+
+    #[test]
+    fn each_table_of_datafusion_takes_its_own_files() {
+        let expected = [
+            "day=2026-11-17/13-web7-5f2a.parquet",
+            "sets/5f2a.parquet",
+            "jobs/day=2026-11-17/ray-5f2a.parquet",
+        ];
+        assert_eq!(taken("/srv/lake", "srv/lake/"), expected);
+        assert_eq!(taken("file:///srv/lake", "srv/lake/"), expected);
+        assert_eq!(taken("s3://reports/prod", "prod/"), expected);
+        let rows = base_tables(Dialect::Datafusion, "/srv/lake").remove(0);
+        let (_, location) = rows.split_once("LOCATION '").unwrap();
+        let location = ListingTableUrl::parse(location.trim_end_matches('\'')).unwrap();
+        assert!(!location.contains(&Path::from("srv/lake/truth.json"), true));
+    }
 }

@@ -68,9 +68,9 @@ fn sort_effects(effects: &mut [Effect]) {
 fn stand(input: &Input<'_>, mut causes: Vec<Candidate>) -> Vec<Difference> {
     let n_causes = causes.len() as f64;
     let mut tops: Vec<Candidate> = Vec::new();
-    let mut strata = vec![input.considered()];
+    let mut strata = Strata::of(input);
     while tops.len() < MAX_TOPS && !causes.is_empty() {
-        let rest = |cause: &Candidate| rest_of(input, cause, &strata);
+        let rest = |cause: &Candidate| strata.rest_of(input, cause);
         let rests: Vec<(f64, u32)> = causes.iter().map(rest).collect();
         let best = (0..causes.len()).max_by(|a, b| {
             let by_name = name_order(input, &causes[*b]).cmp(&name_order(input, &causes[*a]));
@@ -84,23 +84,18 @@ fn stand(input: &Input<'_>, mut causes: Vec<Candidate>) -> Vec<Difference> {
             break;
         }
         let top = causes.remove(best);
-        strata = strata
-            .iter()
-            .flat_map(|stratum| [stratum.and(&top.has), stratum.without(&top.has)])
-            .filter(|stratum| stratum.count() > 0)
-            .collect();
+        strata = strata.split_by(&top);
         tops.push(top);
     }
     let mut differences: Vec<Difference> = tops.into_iter().map(difference_of).collect();
+    let of_each = differences.iter();
+    let of_each = of_each.map(|difference| Strata::of(input).split_by(&difference.what));
+    let of_each: Vec<Strata> = of_each.collect();
     causes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
     for cause in causes {
-        let left = |difference: &Difference| {
-            let top = &difference.what.has;
-            let strata = [input.considered().and(top), input.considered().without(top)];
-            rest_of(input, &cause, &strata).0
-        };
-        let by_left = |a: &&mut Difference, b: &&mut Difference| left(a).total_cmp(&left(b));
-        if let Some(parent) = differences.iter_mut().min_by(by_left) {
+        let left = |strata: &Strata| strata.rest_of(input, &cause).0;
+        let parent = differences.iter_mut().zip(&of_each);
+        if let Some((parent, _)) = parent.min_by(|(_, a), (_, b)| left(a).total_cmp(&left(b))) {
             parent.folded.push(cause);
         }
     }
@@ -122,28 +117,74 @@ fn name_order(input: &Input<'_>, candidate: &Candidate) -> (usize, super::Kind, 
     (candidate.parts.len(), input.items[first].kind, first)
 }
 
-/// What a candidate still tells within strata of nodes, and the degrees of freedom of that.
-fn rest_of(input: &Input<'_>, candidate: &Candidate, strata: &[Bits]) -> (f64, u32) {
-    let mask = &*candidate.known;
-    let mut rest = (0.0, 0);
-    for stratum in strata {
-        let counts = counts_of(&candidate.has, &mask.and(stratum), input);
-        let is_split = counts.with() > 0
-            && counts.with() < counts.all()
-            && counts.bad() > 0
-            && counts.good() > 0;
-        if is_split {
-            rest.0 += counts.likelihood_gain();
-            rest.1 += 1;
+/// Nodes, parted by what is known already.
+struct Strata {
+    /// Those that are alike in all of it.
+    alike: Vec<Bits>,
+    /// Those of which some of it is not known.
+    unknown: Bits,
+}
+
+/// What chance alone makes a candidate tell in the nodes of which all is known.
+const CHANCE: f64 = 2.0;
+
+impl Strata {
+    fn of(input: &Input<'_>) -> Self {
+        let all = input.considered();
+        Self {
+            unknown: all.without(&all),
+            alike: vec![all],
         }
     }
-    rest
+
+    fn split_by(&self, top: &Candidate) -> Self {
+        let mut unknown = self.unknown.clone();
+        let mut alike = Vec::new();
+        for stratum in &self.alike {
+            unknown = unknown.or(&stratum.without(&top.known));
+            alike.push(stratum.and(&top.has));
+            alike.push(stratum.and(&top.known).without(&top.has));
+        }
+        alike.retain(|stratum| stratum.count() > 0);
+        Self { alike, unknown }
+    }
+
+    /// What a candidate still tells within these nodes, and the degrees of freedom of that.
+    ///
+    /// Where something is not known, that may still be what explains the candidate: it counts
+    /// there by as much as is left of it where all is known.
+    fn rest_of(&self, input: &Input<'_>, candidate: &Candidate) -> (f64, u32) {
+        let (mut rest, mut degrees) = (0.0, 0);
+        for stratum in &self.alike {
+            if let Some(gain) = gain_within(input, candidate, stratum) {
+                rest += gain;
+                degrees += 1;
+            }
+        }
+        if let Some(gain) = gain_within(input, candidate, &self.unknown) {
+            let known = input.considered().without(&self.unknown);
+            let whole = gain_within(input, candidate, &known).unwrap_or(0.0);
+            rest += gain * ((rest + CHANCE) / (whole + CHANCE)).min(1.0);
+            degrees += 1;
+        }
+        (rest, degrees)
+    }
+}
+
+/// What a candidate tells within some nodes, if it can tell anything there.
+fn gain_within(input: &Input<'_>, candidate: &Candidate, nodes: &Bits) -> Option<f64> {
+    let counts = counts_of(&candidate.has, &candidate.known.and(nodes), input);
+    let is_split =
+        counts.with() > 0 && counts.with() < counts.all() && counts.bad() > 0 && counts.good() > 0;
+    is_split.then(|| counts.likelihood_gain())
 }
 
 fn goes_with(input: &Input<'_>, effect: &Effect, top: &Candidate) -> bool {
+    // A node of which it is not known whether it has it is neither there nor elsewhere.
+    let considered = input.considered().and(&top.known);
     match effect {
         Effect::Finding(finding) => {
-            let all = input.considered().and(&finding.known);
+            let all = considered.and(&finding.known);
             let (there, elsewhere) = (all.and(&top.has), all.without(&top.has));
             let share =
                 |nodes: &Bits| finding.has.count_and(nodes) as f64 / nodes.count().max(1) as f64;
@@ -155,11 +196,177 @@ fn goes_with(input: &Input<'_>, effect: &Effect, top: &Candidate) -> bool {
                 let values = nodes.iter().map(|place| values[place]);
                 values.filter(|value| !value.is_nan()).collect()
             };
-            let all = input.considered();
-            let there = of(all.and(&top.has));
-            let elsewhere = of(all.without(&top.has));
+            let there = of(considered.and(&top.has));
+            let elsewhere = of(considered.without(&top.has));
             let shift = ranks::shift(&there, &elsewhere);
             shift.is_some_and(|shift| (shift.superiority - 0.5).abs() >= MIN_NUMBER_SUPERIORITY)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Comparison, Item, Kind, Order, Times, compare};
+    use super::*;
+
+    impl Times for () {
+        fn order(&self, _: usize) -> Order {
+            Order::default()
+        }
+    }
+
+    /// What is in question of a node.
+    #[derive(Clone, Copy, Default)]
+    struct Node {
+        is_bad: bool,
+        zone_a: bool,
+        /// None if its units are not known.
+        unit: Option<bool>,
+        driver: bool,
+        finding: bool,
+        /// All but a few have it.
+        image: bool,
+    }
+
+    /// Labels of differences, of what is folded under them, of their findings, and of groups that
+    /// were spared.
+    fn compared(nodes: &[Node]) -> Vec<[Vec<String>; 4]> {
+        let n_bad = nodes.iter().filter(|node| node.is_bad).count();
+        let start = n_bad.next_multiple_of(64);
+        let n_places = start + nodes.len() - n_bad;
+        let (bad, good): (Vec<Node>, Vec<Node>) = nodes.iter().partition(|node| node.is_bad);
+        let placed = bad.iter().enumerate();
+        let placed = placed.chain(good.iter().enumerate().map(|(at, node)| (start + at, node)));
+        let placed: Vec<(usize, &Node)> = placed.collect();
+        let of = |is: &dyn Fn(&Node) -> bool| {
+            let mut bits = Bits::none(n_places);
+            let held = placed.iter().filter(|(_, node)| is(node));
+            held.for_each(|(place, _)| bits.set(*place));
+            bits
+        };
+        let item = |kind, fact: &str, mask, has: Bits| Item {
+            kind,
+            fact: fact.to_owned(),
+            subject: fact.to_owned(),
+            value: "a".to_owned(),
+            has,
+            mask,
+        };
+        let items = [
+            item(Kind::Unit, "unit", 1, of(&|node| node.unit == Some(true))),
+            item(Kind::Zone, "zone", 0, of(&|node| node.zone_a)),
+            item(Kind::Attribute, "driver", 0, of(&|node| node.driver)),
+            item(Kind::Finding, "finding", 0, of(&|node| node.finding)),
+            item(Kind::Image, "image", 0, of(&|node| node.image)),
+        ];
+        let masks = [of(&|_| true), of(&|node| node.unit.is_some())];
+        let input = Input {
+            bad: of(&|node| node.is_bad),
+            good: of(&|node| !node.is_bad),
+            items: &items,
+            masks: &masks,
+            measures: &[],
+            times: &(),
+        };
+        let name = |at: usize| input.items[at].fact.clone();
+        let Comparison { differences, .. } = compare(&input);
+        let shown = differences.iter().map(|difference| {
+            let names = |of: &[Candidate]| of.iter().map(|it| name(it.parts[0])).collect();
+            let findings = difference.effects.iter().filter_map(|effect| match effect {
+                Effect::Finding(finding) => Some(name(finding.parts[0])),
+                Effect::Number(_) => None,
+            });
+            let spared = difference.exceptions.iter();
+            [
+                names(std::slice::from_ref(&difference.what)),
+                names(&difference.folded),
+                findings.collect(),
+                spared.map(|exception| name(exception.group)).collect(),
+            ]
+        });
+        shown.collect()
+    }
+
+    fn listed(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// A unit makes nodes bad, and is frequent in zone A; of every second node it is not known.
+    fn half_known() -> Vec<Node> {
+        let node = |n: usize| {
+            let zone_a = (n / 2).is_multiple_of(2);
+            let unit = n / 4 % 10 < if zone_a { 8 } else { 1 };
+            Node {
+                is_bad: unit,
+                zone_a,
+                unit: n.is_multiple_of(2).then_some(unit),
+                finding: unit && n / 40 % 5 < 2,
+                ..Node::default()
+            }
+        };
+        (0..400).map(node).collect()
+    }
+
+    #[test]
+    fn nodes_without_a_set_of_units_leave_a_cause_alone() {
+        let found = compared(&half_known());
+        let expected = [listed(&["unit"]), listed(&["zone"]), listed(&["finding"])];
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0][..3], expected);
+    }
+
+    #[test]
+    fn a_cause_among_nodes_of_which_the_first_is_unknown_stands() {
+        let node = |n: usize| {
+            let (unit, driver) = (n / 2 % 20 < 9, n / 2 % 5 < 2);
+            match n % 2 {
+                0 => Node {
+                    is_bad: unit,
+                    unit: Some(unit),
+                    driver: (n / 40).is_multiple_of(5),
+                    ..Node::default()
+                },
+                _ => Node {
+                    is_bad: driver,
+                    driver,
+                    ..Node::default()
+                },
+            }
+        };
+        let nodes: Vec<Node> = (0..400).map(node).collect();
+        let found = compared(&nodes);
+        let tops: Vec<&Vec<String>> = found.iter().map(|[what, ..]| what).collect();
+        assert_eq!(tops, [&listed(&["unit"]), &listed(&["driver"])]);
+    }
+
+    #[test]
+    fn a_group_is_not_spared_by_what_is_not_known_of_it() {
+        // Zone A has the image and is well, and nothing is known of its units.
+        let check = |unit_in_zone: Option<bool>, expected: &[&str]| {
+            let node = |n: usize| match n % 4 {
+                0 => Node {
+                    zone_a: true,
+                    image: true,
+                    unit: unit_in_zone,
+                    ..Node::default()
+                },
+                1 | 2 => Node {
+                    is_bad: true,
+                    image: true,
+                    unit: Some(true),
+                    ..Node::default()
+                },
+                _ => Node {
+                    unit: Some(false),
+                    ..Node::default()
+                },
+            };
+            let nodes: Vec<Node> = (0..400).map(node).collect();
+            let found = compared(&nodes);
+            assert_eq!(found[0][0], listed(&["unit"]), "{found:?}");
+            assert_eq!(found[0][3], listed(expected), "{found:?}");
+        };
+        check(Some(false), &["zone"]);
+        check(None, &[]);
     }
 }

@@ -21,11 +21,20 @@ const MAX_PAIRS: usize = 50;
 /// Groups that are paired, at most: those that tell most.
 const MAX_GROUPS: usize = 2000;
 
-/// How many pairs there are, and those that matter.
+/// How many pairs were compared, and those that matter.
 pub(super) fn pairs(
     input: &Input<'_>,
     groups: &[Candidate],
     n_tests: usize,
+    factorials: &Factorials,
+) -> (usize, Vec<Candidate>) {
+    pairs_of(input, groups, (n_tests, MAX_GROUPS), factorials)
+}
+
+fn pairs_of(
+    input: &Input<'_>,
+    groups: &[Candidate],
+    (n_tests, max_groups): (usize, usize),
     factorials: &Factorials,
 ) -> (usize, Vec<Candidate>) {
     let causes = groups.iter().filter(|group| {
@@ -34,11 +43,13 @@ pub(super) fn pairs(
     });
     let mut causes: Vec<&Candidate> = causes.collect();
     causes.sort_by(|a, b| b.gain.total_cmp(&a.gain));
-    causes.truncate(MAX_GROUPS);
-    let n_pairs = causes.len() * causes.len().saturating_sub(1) / 2;
+    // Those that tell most were chosen by what is tested: the pairs of all others count as tests, too.
+    let n_all = n_pairs_of(causes.len());
+    causes.truncate(max_groups);
+    let n_pairs = n_pairs_of(causes.len());
     let mut found = promising(input, &causes);
     found.retain(|(a, b, pair)| {
-        let limit = MAX_WRONG / n_pairs.max(1) as f64;
+        let limit = MAX_WRONG / n_all.max(1) as f64;
         let matters = |within: &Candidate| among(pair, within, input, factorials) <= limit;
         matters(causes[*a]) && matters(causes[*b]) && pair.is_strong()
     });
@@ -48,10 +59,14 @@ pub(super) fn pairs(
     for pair in &mut found {
         pair.p = fisher::p_value(pair.counts, factorials);
         // Bonferroni, over everything: pairs are many, and few are right.
-        pair.q = (pair.p * (n_pairs + n_tests) as f64).min(1.0);
+        pair.q = (pair.p * (n_all + n_tests) as f64).min(1.0);
         pair.order = order(input, pair);
     }
     (n_pairs, found)
+}
+
+fn n_pairs_of(n: usize) -> usize {
+    n * n.saturating_sub(1) / 2
 }
 
 /// The chance of the other part mattering so much among the nodes that have one part.
@@ -150,4 +165,70 @@ fn pair_of(input: &Input<'_>, known: &Known, a: &Candidate, b: &Candidate) -> Op
         q: 1.0,
         order: Order::default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::screen::screen;
+    use super::super::{Item, Kind, Times};
+    use super::*;
+
+    struct NoTimes;
+
+    impl Times for NoTimes {
+        fn order(&self, _: usize) -> Order {
+            Order::default()
+        }
+    }
+
+    #[test]
+    fn pairs_that_were_not_compared_count_as_tests() {
+        // Bad is what has both of the first two of 40 things.
+        const N: usize = 512;
+        let has = |thing: usize, node: usize| match thing {
+            0 => node.is_multiple_of(3),
+            1 => node % 5 < 2,
+            thing => ((node * 2_654_435_761 + thing * 40_503) % 65_536 / 7).is_multiple_of(2),
+        };
+        let is_bad = |node: usize| has(0, node) && has(1, node);
+        let nodes = (0..N).filter(|node| is_bad(*node));
+        let bad: Vec<usize> = nodes.collect();
+        let start = bad.len().next_multiple_of(64);
+        let good: Vec<usize> = (0..N).filter(|node| !is_bad(*node)).collect();
+        let n_places = start + good.len();
+        let of = |is: &dyn Fn(usize) -> bool| {
+            let mut bits = Bits::none(n_places);
+            let places = (0..).zip(&bad).chain((start..).zip(&good));
+            for (place, _) in places.filter(|(_, node)| is(**node)) {
+                bits.set(place);
+            }
+            bits
+        };
+        let items = (0..40).map(|thing| Item {
+            kind: Kind::Label,
+            fact: format!("label_{thing}"),
+            subject: String::new(),
+            value: "a".to_owned(),
+            has: of(&|node| has(thing, node)),
+            mask: 0,
+        });
+        let items: Vec<Item> = items.collect();
+        let masks = [of(&|_| true)];
+        let input = Input {
+            bad: of(&is_bad),
+            good: of(&|node| !is_bad(node)),
+            items: &items,
+            masks: &masks,
+            measures: &[],
+            times: &NoTimes,
+        };
+        let factorials = Factorials::up_to(N as u64);
+        let groups = screen(&input, &factorials).groups;
+        assert_eq!(groups.len(), 40);
+        let (n_pairs, found) = pairs_of(&input, &groups, (40, 10), &factorials);
+        assert_eq!(n_pairs, 45);
+        assert_eq!(found[0].parts, [0, 1]);
+        let expected = found[0].p * f64::from(40 * 39 / 2 + 40);
+        assert!((found[0].q / expected - 1.0).abs() < 1e-9, "{}", found[0].q);
+    }
 }

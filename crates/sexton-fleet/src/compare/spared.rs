@@ -54,7 +54,9 @@ fn exception(input: &Input<'_>, cause: &Candidate, group: usize) -> Option<Excep
     if !matches!(item.kind, Kind::Zone | Kind::Label | Kind::Attribute) {
         return None;
     }
-    let considered = input.considered();
+    // Where it is not known whether a node has the cause, the cause did not spare it.
+    let known = cause.known.and(&input.masks[item.mask]);
+    let considered = input.considered().and(&known);
     let here = item.has.and(&considered);
     let elsewhere = considered.without(&here);
     let n_here = here.count();
@@ -68,9 +70,10 @@ fn exception(input: &Input<'_>, cause: &Candidate, group: usize) -> Option<Excep
         }
         let (carrier_here, carrier_there) = (carrier.has.and(&here), carrier.has.and(&elsewhere));
         let n_has = carrier_here.count();
+        let n_known = here.count_and(&input.masks[carrier.mask]);
         let rate = share(&carrier_there, &cause.has);
         let is_odd = n_has >= MIN_NODES
-            && n_has as f64 >= MIN_IN_GROUP * n_here as f64
+            && n_has as f64 >= MIN_IN_GROUP * n_known as f64
             && carrier_there.count() >= MIN_NODES
             && rate >= MIN_ELSEWHERE
             && share(&carrier_here, &cause.has) <= MAX_IN_GROUP;

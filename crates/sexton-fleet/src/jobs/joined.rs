@@ -39,6 +39,8 @@ pub struct RanJob {
     pub nodes: Vec<Arc<str>>,
     /// The numbers of those of its nodes that reported.
     pub numbers: Vec<u32>,
+    /// How many of its nodes did not report.
+    pub n_silent: usize,
 }
 
 /// Jobs that ended in the time that is looked at.
@@ -85,6 +87,9 @@ pub struct Rates {
     pub with: Rate,
     /// With none.
     pub elsewhere: Rate,
+    /// Jobs of which that cannot be told: on no node that has it, and on one that did not report, or of
+    /// which it is not known.
+    pub n_unknown: u64,
     /// The chance of so great a difference if it does not matter (Fisher, two-sided).
     pub p: f64,
 }
@@ -108,8 +113,11 @@ impl Jobs {
             sexton_lake::day_of(window.to_us),
         );
         let days = bucket.days_in(FOLDER)?;
-        let days = days.iter().filter(|day| **day >= first);
-        let mut n_files = 0;
+        let others = days.others.iter();
+        problems
+            .not_days
+            .extend(others.map(|name| format!("{FOLDER}/day={name}")));
+        let days = days.dates.iter().filter(|day| **day >= first);
         for day in days {
             let entries = bucket.files_in(&format!("{FOLDER}/day={day}"))?;
             let contents = bucket.get_all(&entries);
@@ -121,10 +129,9 @@ impl Jobs {
                     Err(error) => Err(format!("{error:#}")),
                 };
                 match rows {
-                    Ok(rows) => read.take(n_files, rows, *day <= last),
+                    Ok(rows) => read.take(rows, *day <= last),
                     Err(why) => problems.unreadable.push((path, why)),
                 }
-                n_files += 1;
             }
         }
         problems.n_later_jobs += read.n_later;
@@ -135,20 +142,26 @@ impl Jobs {
 
     fn join(&mut self, names: &[String], problems: &mut Problems) {
         let names = Names::of(names);
-        let mut unknown: HashMap<Arc<str>, usize> = HashMap::new();
+        let (mut whole, mut partly) = (Silent::default(), Silent::default());
         for job in &mut self.all {
+            // Several files may tell of a job, each with some of its nodes.
+            job.nodes.sort_unstable();
+            job.nodes.dedup();
             let numbers = job.nodes.iter().filter_map(|node| names.number(node));
             job.numbers = numbers.collect();
+            job.n_silent = job.nodes.len() - job.numbers.len();
             job.numbers.sort_unstable();
             job.numbers.dedup();
-            if job.numbers.is_empty() {
-                for node in &job.nodes {
-                    *unknown.entry(node.clone()).or_default() += 1;
+            if job.n_silent > 0 {
+                let silent = job.nodes.iter().find(|node| names.number(node).is_none());
+                match job.numbers.is_empty() {
+                    true => whole.add(silent),
+                    false => partly.add(silent),
                 }
             }
         }
-        problems.n_jobs_elsewhere = self.all.iter().filter(|job| job.numbers.is_empty()).count();
-        problems.unknown_node_of_jobs = unknown.into_keys().min().map(|name| name.to_string());
+        problems.jobs_elsewhere = whole.named();
+        problems.jobs_partly_elsewhere = partly.named();
     }
 
     /// Whether there are any that can be told apart.
@@ -169,13 +182,18 @@ impl Jobs {
     /// How jobs went on nodes of which something holds, and on nodes of which it does not. It is asked
     /// of a node and the end of a job, and may say that it does not know.
     pub fn rates(&self, holds: impl Fn(u32, i64) -> Option<bool>) -> Option<Rates> {
-        let (mut with, mut elsewhere) = (Rate::default(), Rate::default());
+        let (mut with, mut elsewhere, mut unknown) =
+            (Rate::default(), Rate::default(), Rate::default());
         for job in &self.all {
             let answers = job.numbers.iter().map(|node| holds(*node, job.ended_us));
             let answers: Vec<Option<bool>> = answers.collect();
             if answers.contains(&Some(true)) {
                 with.add(job.outcome);
-            } else if !answers.is_empty() && !answers.contains(&None) {
+            } else if answers.is_empty() {
+                // Not on any of the nodes that are looked at.
+            } else if job.n_silent > 0 || answers.contains(&None) {
+                unknown.add(job.outcome);
+            } else {
                 elsewhere.add(job.outcome);
             }
         }
@@ -189,7 +207,12 @@ impl Jobs {
             good_without: elsewhere.succeeded,
         };
         let p = fisher::p_value(counts, &Factorials::up_to(counts.all()));
-        Some(Rates { with, elsewhere, p })
+        Some(Rates {
+            with,
+            elsewhere,
+            n_unknown: unknown.all(),
+            p,
+        })
     }
 
     /// Of each node, how many jobs succeeded and failed there; none where none ran.
@@ -203,6 +226,29 @@ impl Jobs {
             }
         }
         rates
+    }
+}
+
+/// Jobs on nodes that did not report.
+#[derive(Default)]
+struct Silent {
+    n_jobs: usize,
+    /// The first of these nodes by name.
+    node: Option<Arc<str>>,
+}
+
+impl Silent {
+    fn add(&mut self, node: Option<&Arc<str>>) {
+        self.n_jobs += 1;
+        if let Some(node) = node
+            && self.node.as_ref().is_none_or(|known| node < known)
+        {
+            self.node = Some(node.clone());
+        }
+    }
+
+    fn named(self) -> Option<(usize, String)> {
+        Some((self.n_jobs, self.node?.to_string()))
     }
 }
 
@@ -257,15 +303,16 @@ type Key = (Arc<str>, Arc<str>, i64);
 
 struct Reading {
     window: Window,
-    /// Which file told of a job first, and where it is.
-    by_key: AHashMap<Key, (usize, usize)>,
+    /// Where each job is; none if it ended later.
+    by_key: AHashMap<Key, Option<usize>>,
     all: Vec<RanJob>,
     n_later: usize,
 }
 
 impl Reading {
-    /// Takes the rows of a file. A job that an earlier file told of counts no more.
-    fn take(&mut self, file: usize, rows: Vec<Row>, is_of_window: bool) {
+    /// Takes the rows of a file. A job that an earlier file has, too, counts once, on the nodes of both:
+    /// an import may know nodes that an earlier one did not.
+    fn take(&mut self, rows: Vec<Row>, is_of_window: bool) {
         for Row { job, node } in rows {
             let is_later = !is_of_window || job.ended_us >= self.window.to_us;
             if !is_later && job.ended_us < self.window.from_us {
@@ -273,11 +320,11 @@ impl Reading {
             }
             let key = (job.source.clone(), job.id.clone(), job.ended_us);
             match self.by_key.get(&key) {
-                Some((known, _)) if *known != file => continue,
-                Some((_, at)) if !is_later => self.all[*at].nodes.push(node),
-                Some(_) => {}
+                Some(Some(at)) => self.all[*at].nodes.push(node),
+                Some(None) => {}
                 None => {
-                    self.by_key.insert(key, (file, self.all.len()));
+                    let at = (!is_later).then_some(self.all.len());
+                    self.by_key.insert(key, at);
                     self.n_later += usize::from(is_later);
                     if !is_later {
                         self.all.push(RanJob {
@@ -336,6 +383,7 @@ fn rows_of(file: &File) -> Result<Vec<Row>, LakeError> {
                 ended_us,
                 nodes: Vec::new(),
                 numbers: Vec::new(),
+                n_silent: 0,
             };
             rows.push(Row { job, node });
         }
@@ -362,5 +410,74 @@ mod tests {
         check("10.0.0.1", Some(4));
         check("10.0.0.2", None);
         check("secret", Some(5));
+    }
+
+    fn job(nodes: &[&str], outcome: Outcome) -> RanJob {
+        RanJob {
+            source: "slurm".into(),
+            id: "7".into(),
+            name: None,
+            user: None,
+            outcome,
+            reason: None,
+            exit_code: f64::NAN,
+            started_us: None,
+            ended_us: 5,
+            nodes: nodes.iter().map(|node| Arc::from(*node)).collect(),
+            numbers: Vec::new(),
+            n_silent: 0,
+        }
+    }
+
+    #[test]
+    fn a_job_on_a_silent_node_does_not_count_as_elsewhere() {
+        let mut jobs = Jobs {
+            all: vec![
+                job(&["sick"], Outcome::Failed),
+                job(&["sick", "dead"], Outcome::Failed),
+                job(&["well"], Outcome::Succeeded),
+                job(&["well", "dead"], Outcome::Failed),
+                job(&["dead"], Outcome::Failed),
+            ],
+        };
+        let mut problems = Problems::default();
+        jobs.join(&["sick".to_owned(), "well".to_owned()], &mut problems);
+        let rates = jobs.rates(|node, _| Some(node == 0)).unwrap();
+        assert_eq!((rates.with.failed, rates.with.succeeded), (2, 0));
+        assert_eq!((rates.elsewhere.failed, rates.elsewhere.succeeded), (0, 1));
+        assert_eq!(rates.n_unknown, 1);
+        assert_eq!(problems.jobs_elsewhere, Some((1, "dead".to_owned())));
+        assert_eq!(problems.jobs_partly_elsewhere, Some((2, "dead".to_owned())));
+    }
+
+    #[test]
+    fn a_job_of_two_files_is_on_the_nodes_of_both() {
+        let row = |node: &str, ended_us| Row {
+            job: RanJob {
+                ended_us,
+                ..job(&[], Outcome::Failed)
+            },
+            node: node.into(),
+        };
+        let window = Window {
+            from_us: 0,
+            to_us: 10,
+        };
+        let mut read = Reading {
+            window,
+            by_key: AHashMap::new(),
+            all: Vec::new(),
+            n_later: 0,
+        };
+        read.take(vec![row("b", 5)], true);
+        read.take(vec![row("a", 5), row("b", 5), row("a", 6)], true);
+        // In the folder of a later day, and again in that of its own.
+        read.take(vec![row("a", 7)], false);
+        read.take(vec![row("a", 7), row("b", 7)], true);
+        let mut jobs = Jobs { all: read.all };
+        jobs.join(&[], &mut Problems::default());
+        let nodes = jobs.all.iter().map(|job| job.nodes.join(" "));
+        assert_eq!(nodes.collect::<Vec<_>>(), ["a b", "a"]);
+        assert_eq!(read.n_later, 1);
     }
 }

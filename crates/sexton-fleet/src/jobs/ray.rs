@@ -136,12 +136,20 @@ fn add_tasks(answer: &Value, ran: &mut NodesOfJobs) -> bool {
     list["total"].as_u64().is_some_and(|total| total > n_given)
 }
 
-/// Host names by the ids of nodes; of those that died, too.
+/// Names by the ids of nodes; of those that died, too. That given by `ray start --node-name` is first:
+/// in a pod, the host name is the pod's. Ray takes the address for it if none is given.
 fn names_of_nodes(answer: &Value) -> HashMap<String, String> {
     let nodes = answer["data"]["summary"].as_array().into_iter().flatten();
     let names = nodes.filter_map(|node| {
         let raylet = &node["raylet"];
+        let is_given = raylet["nodeName"] != raylet["nodeManagerAddress"];
+        let given = if is_given {
+            &raylet["nodeName"]
+        } else {
+            &Value::Null
+        };
         let names = [
+            given,
             &raylet["nodeManagerHostname"],
             &node["hostname"],
             &raylet["nodeName"],

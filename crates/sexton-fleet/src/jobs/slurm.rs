@@ -78,7 +78,6 @@ fn take<'a>(told: &mut Told, offset: Offset, line: &str, cell: &dyn Fn(&str) -> 
         Err(why) => return told.refuse(|| format!("nodes of job {id}: {why}")),
     };
     let own = |name: &str| cell(name).map(str::to_owned);
-    let exit = cell("exitcode").and_then(|code| code.split(':').next()?.parse().ok());
     told.take(Job {
         // Clusters count for themselves.
         id: match cell("cluster") {
@@ -89,11 +88,23 @@ fn take<'a>(told: &mut Told, offset: Offset, line: &str, cell: &dyn Fn(&str) -> 
         user: own("user"),
         outcome,
         reason: (outcome != Outcome::Succeeded).then(|| state.to_owned()),
-        exit_code: exit,
+        exit_code: cell("exitcode").and_then(exit_code),
         started_us: cell("start").and_then(|start| us_of(start, offset)),
         ended_us,
         nodes,
     });
+}
+
+/// The code of `1:0`, or of the signal that ended it, as a shell has it: 137 of `0:9`.
+fn exit_code(text: &str) -> Option<f64> {
+    let (code, signal) = text.split_once(':').unwrap_or((text, "0"));
+    let (code, signal): (u32, u32) = (code.parse().ok()?, signal.parse().ok()?);
+    match signal {
+        0 => Some(f64::from(code)),
+        1..=64 => Some(f64::from(128 + signal)),
+        // Slurm's own, 125: out of memory.
+        _ => (code != 0).then_some(f64::from(code)),
+    }
 }
 
 /// How a job of this state ended; `Some(None)` if it has not.
@@ -226,6 +237,18 @@ mod tests {
         ] {
             assert!(nodes_of(list).is_err(), "{list}");
         }
+    }
+
+    #[test]
+    fn a_signal_is_no_success() {
+        let check = |text: &str, expected| assert_eq!(exit_code(text), expected, "{text}");
+        check("0:0", Some(0.0));
+        check("3:0", Some(3.0));
+        check("0:9", Some(137.0));
+        check("1:15", Some(143.0));
+        check("0:125", None);
+        check("7", Some(7.0));
+        check("x:0", None);
     }
 
     #[test]

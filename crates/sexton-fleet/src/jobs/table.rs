@@ -1,6 +1,6 @@
 //! Jobs of anything else, from a table: CSV with a line of names, or Parquet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ struct Texts {
     rows: Vec<Vec<Option<String>>>,
 }
 
-/// Reads it. Rows of the same job are its nodes.
+/// Reads it.
 pub fn read(bytes: Vec<u8>, offset: Offset) -> Result<Told> {
     let texts = match bytes.starts_with(PARQUET) {
         true => parquet(bytes.into())?,
@@ -39,8 +39,7 @@ pub fn read(bytes: Vec<u8>, offset: Offset) -> Result<Told> {
         );
     }
     let mut told = Told::default();
-    let mut jobs: Vec<Job> = Vec::new();
-    let mut by_id: HashMap<(String, i64), usize> = HashMap::new();
+    let mut rows = Vec::new();
     for (number, row) in texts.rows.iter().enumerate() {
         let cell = |name: &str| {
             row.get(at(name)?)?
@@ -48,41 +47,98 @@ pub fn read(bytes: Vec<u8>, offset: Offset) -> Result<Told> {
                 .map(str::trim)
                 .filter(|text| !text.is_empty())
         };
-        match job_of(&cell, offset) {
-            Ok(Some(job)) => match by_id.get(&(job.id.clone(), job.ended_us)) {
-                Some(known) if jobs[*known].nodes.len() < MAX_NODES => {
-                    jobs[*known].nodes.extend(job.nodes);
-                }
-                Some(_) => {}
-                None => {
-                    by_id.insert((job.id.clone(), job.ended_us), jobs.len());
-                    jobs.push(job);
-                }
-            },
-            Ok(None) => told.n_unfinished += 1,
+        match row_of(&cell, offset) {
+            Ok(row) => rows.push(row),
             Err(why) => told.refuse(|| format!("row {}: {why}", number + 1)),
         }
     }
-    for mut job in jobs {
-        job.nodes.sort();
-        job.nodes.dedup();
-        told.take(job);
-    }
+    join(rows, &mut told);
     Ok(told)
 }
 
-/// The job of a row; none if it has not ended.
-fn job_of<'a>(
-    cell: &dyn Fn(&str) -> Option<&'a str>,
-    offset: Offset,
-) -> Result<Option<Job>, String> {
+/// A row: a job on one node.
+struct Row {
+    id: String,
+    started_us: Option<i64>,
+    node: Option<String>,
+    /// None if it still runs there.
+    ended: Option<Job>,
+}
+
+/// The rows of one job so far.
+#[derive(Default)]
+struct Run {
+    nodes: BTreeSet<Option<String>>,
+    ended: Option<Job>,
+    still_runs: bool,
+}
+
+impl Run {
+    fn add(&mut self, row: Row) {
+        if self.nodes.len() < MAX_NODES {
+            self.nodes.insert(row.node);
+        }
+        self.still_runs |= row.ended.is_none();
+        self.ended = match (self.ended.take(), row.ended) {
+            (Some(known), Some(new)) => {
+                let ended_us = known.ended_us.max(new.ended_us);
+                let graver = if gravity(new.outcome) > gravity(known.outcome) {
+                    new
+                } else {
+                    known
+                };
+                Some(Job { ended_us, ..graver })
+            }
+            (known, new) => known.or(new),
+        };
+    }
+
+    fn tell(self, told: &mut Told) {
+        match self.ended {
+            Some(job) if !self.still_runs => told.take(Job {
+                nodes: self.nodes.into_iter().flatten().collect(),
+                ..job
+            }),
+            _ => told.n_unfinished += 1,
+        }
+    }
+}
+
+/// A job failed if it did on any of its nodes.
+fn gravity(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Succeeded => 0,
+        Outcome::Stopped => 1,
+        Outcome::Failed => 2,
+    }
+}
+
+/// Rows of the same job and start are its nodes. It may end on each of them at another time; on one
+/// node it ends once, so what ends there again is another job of that name.
+fn join(mut rows: Vec<Row>, told: &mut Told) {
+    let ended_us = |row: &Row| row.ended.as_ref().map(|job| job.ended_us);
+    // Those that still run come last.
+    rows.sort_by_key(|row| ended_us(row).unwrap_or(i64::MAX));
+    let mut runs: BTreeMap<(String, Option<i64>), Run> = BTreeMap::new();
+    for row in rows {
+        let run = runs.entry((row.id.clone(), row.started_us)).or_default();
+        let last_us = run.ended.as_ref().map(|job| job.ended_us);
+        if run.nodes.contains(&row.node) && last_us != ended_us(&row) {
+            std::mem::take(run).tell(told);
+        }
+        run.add(row);
+    }
+    runs.into_values().for_each(|run| run.tell(told));
+}
+
+fn row_of<'a>(cell: &dyn Fn(&str) -> Option<&'a str>, offset: Offset) -> Result<Row, String> {
     let id = cell(column::JOB).ok_or("it has no job")?;
     let word = cell(column::OUTCOME).ok_or("it has no outcome")?;
     let outcome = match &*word.to_ascii_lowercase() {
-        "succeeded" | "success" | "completed" | "complete" | "ok" => Outcome::Succeeded,
-        "failed" | "failure" | "error" | "timeout" => Outcome::Failed,
-        "stopped" | "cancelled" | "canceled" => Outcome::Stopped,
-        "running" | "pending" | "queued" => return Ok(None),
+        "succeeded" | "success" | "completed" | "complete" | "ok" => Some(Outcome::Succeeded),
+        "failed" | "failure" | "error" | "timeout" => Some(Outcome::Failed),
+        "stopped" | "cancelled" | "canceled" => Some(Outcome::Stopped),
+        "running" | "pending" | "queued" => None,
         _ => {
             return Err(format!(
                 "outcome {word:?} is none of succeeded, failed, stopped, running"
@@ -95,19 +151,27 @@ fn job_of<'a>(
             .ok_or_else(|| format!("{name} {text:?} is not a time")),
         None => Ok(None),
     };
-    let ended_us = time(column::ENDED)?.ok_or("it has no time of its end")?;
     let own = |name: &str| cell(name).map(str::to_owned);
-    Ok(Some(Job {
+    let mut row = Row {
         id: id.to_owned(),
-        name: own(column::NAME),
-        user: own(column::USER),
-        outcome,
-        reason: own(column::REASON),
-        exit_code: cell(column::EXIT_CODE).and_then(|code| code.parse().ok()),
         started_us: time(column::STARTED)?,
-        ended_us,
-        nodes: own(column::NODE).into_iter().collect(),
-    }))
+        node: own(column::NODE),
+        ended: None,
+    };
+    if let Some(outcome) = outcome {
+        row.ended = Some(Job {
+            id: id.to_owned(),
+            name: own(column::NAME),
+            user: own(column::USER),
+            outcome,
+            reason: own(column::REASON),
+            exit_code: cell(column::EXIT_CODE).and_then(|code| code.parse().ok()),
+            started_us: row.started_us,
+            ended_us: time(column::ENDED)?.ok_or("it has no time of its end")?,
+            nodes: Vec::new(),
+        });
+    }
+    Ok(row)
 }
 
 fn csv(bytes: &[u8]) -> Result<Texts> {
@@ -185,4 +249,52 @@ fn parquet(bytes: Bytes) -> Result<Texts> {
 
 fn plain(value: f64) -> Option<String> {
     value.is_finite().then(|| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Jobs of a table, as `id outcome second nodes`, and how many have not ended.
+    fn told(table: &str) -> (Vec<String>, usize) {
+        let told = read(table.as_bytes().to_vec(), Offset::default()).unwrap();
+        assert_eq!(told.not_understood, None);
+        let jobs = told.jobs.iter().map(|job| {
+            let (id, outcome, nodes) = (&job.id, job.outcome.name(), job.nodes.join("+"));
+            format!("{id} {outcome} {} {nodes}", job.ended_us / 1_000_000)
+        });
+        (jobs.collect(), told.n_unfinished)
+    }
+
+    #[track_caller]
+    fn check(rows: &str, jobs: &[&str], n_unfinished: usize) {
+        let found = told(&format!("job,node,outcome,started,ended\n{rows}"));
+        assert_eq!(found.0, jobs);
+        assert_eq!(found.1, n_unfinished);
+    }
+
+    #[test]
+    fn nodes_that_end_at_different_times_are_one_job() {
+        check(
+            "7,a,succeeded,1,60\n7,b,failed,1,65\n7,c,succeeded,1,70\n8,a,ok,,60\n8,b,ok,,61",
+            &["7 failed 70 a+b+c", "8 succeeded 61 a+b"],
+            0,
+        );
+        // On one node it still runs.
+        check("7,a,succeeded,1,60\n7,b,running,1,", &[], 1);
+    }
+
+    #[test]
+    fn a_name_that_is_used_again_is_another_job() {
+        check(
+            "n,a,ok,1,60\nn,a,failed,1001,1060\nn,b,ok,1001,1061",
+            &["n succeeded 60 a", "n failed 1061 a+b"],
+            0,
+        );
+        check(
+            "n,a,ok,,60\nn,b,ok,,61\nn,a,failed,,1060\nn,b,running,,\nm,a,ok,,60\nm,a,running,,",
+            &["n succeeded 61 a+b", "m succeeded 60 a"],
+            2,
+        );
+    }
 }

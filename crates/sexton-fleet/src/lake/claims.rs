@@ -51,13 +51,20 @@ struct Look {
     nodes: TextColumn,
     boots: TextColumn,
     kinds: TextColumn,
+    /// The time of each row; none if it does not count.
     at_us: Vec<Option<i64>>,
     n_newer: usize,
+    n_nameless: usize,
+    n_wrong_day: usize,
+    n_later: usize,
+    /// A node of these.
+    later_node: Option<Arc<str>>,
 }
 
 pub(super) fn claim(
     files: Vec<(String, Arc<File>)>,
     span_us: i64,
+    limit_us: i64,
     problems: &mut Problems,
 ) -> (Claimed, Window) {
     let groups = files.into_iter().flat_map(|(path, file)| {
@@ -67,7 +74,7 @@ pub(super) fn claim(
     });
     let groups: Vec<_> = groups.collect();
     let looked = parallel::map(&groups, |(path, file, group)| {
-        look(path, file, *group).map_err(|error| (path.to_string(), error.to_string()))
+        look(path, file, *group, limit_us).map_err(|error| (path.to_string(), error.to_string()))
     });
     // A file counts as a whole or not at all.
     let broken: Vec<String> = looked
@@ -86,7 +93,7 @@ pub(super) fn claim(
         .iter()
         .flat_map(|look| look.at_us.iter().flatten())
         .max();
-    let to_us = last.map_or(0, |at| at + US_PER_HOUR);
+    let to_us = last.map_or(0, |at| at.saturating_add(US_PER_HOUR));
     let window = Window {
         from_us: to_us.saturating_sub(span_us),
         to_us,
@@ -94,11 +101,11 @@ pub(super) fn claim(
     (counted(looks, window, problems), window)
 }
 
-fn look(path: &Arc<str>, file: &Arc<File>, group: usize) -> Result<Look, LakeError> {
+fn look(path: &Arc<str>, file: &Arc<File>, group: usize, limit_us: i64) -> Result<Look, LakeError> {
     let schema = file.numbers(group, column::SCHEMA)?;
     // A NaN is no newer.
     let is_newer = |version: &&f64| **version > f64::from(SCHEMA);
-    Ok(Look {
+    let mut look = Look {
         path: path.clone(),
         file: file.clone(),
         group,
@@ -107,7 +114,49 @@ fn look(path: &Arc<str>, file: &Arc<File>, group: usize) -> Result<Look, LakeErr
         kinds: file.texts(group, column::KIND)?,
         at_us: file.times(group, column::AT)?,
         n_newer: schema.iter().filter(is_newer).count(),
-    })
+        n_nameless: 0,
+        n_wrong_day: 0,
+        n_later: 0,
+        later_node: None,
+    };
+    look.leave_out(limit_us);
+    Ok(look)
+}
+
+impl Look {
+    /// Rows that cannot count must not say which time is looked at either.
+    fn leave_out(&mut self, limit_us: i64) {
+        let mut days = Days {
+            day: day_of_path(&self.path).unwrap_or_default().to_owned(),
+            last: None,
+        };
+        for (row, time) in self.at_us.iter_mut().enumerate() {
+            let node = self.nodes.values.get(self.nodes.ids[row] as usize);
+            let (Some(node), Some(at)) = (node, *time) else {
+                self.n_nameless += 1;
+                *time = None;
+                continue;
+            };
+            if !days.is_of(at) {
+                self.n_wrong_day += 1;
+                *time = None;
+            } else if at >= limit_us {
+                self.n_later += 1;
+                self.later_node.get_or_insert_with(|| node.clone());
+                *time = None;
+            }
+        }
+    }
+
+    fn say(&self, problems: &mut Problems) {
+        problems.n_newer += self.n_newer;
+        problems.n_nameless += self.n_nameless;
+        problems.n_wrong_day += self.n_wrong_day;
+        if let Some(node) = &self.later_node {
+            let known = problems.later_rows.get_or_insert((0, node.to_string()));
+            known.0 += self.n_later;
+        }
+    }
 }
 
 /// A boot of a node: from its first report to its last.
@@ -194,7 +243,7 @@ fn counted(looks: Vec<Look>, window: Window, problems: &mut Problems) -> Claimed
     let mut files: AHashMap<Arc<str>, u32> = AHashMap::new();
     let mut groups = Vec::new();
     for look in looks {
-        problems.n_newer += look.n_newer;
+        look.say(problems);
         let next = files.len() as u32;
         let file = *files.entry(look.path.clone()).or_insert(next);
         groups.push(count_group(look, file, window, &mut claims, problems));
@@ -242,10 +291,6 @@ fn count_group(
     claims: &mut Claims,
     problems: &mut Problems,
 ) -> Group {
-    let mut days = Days {
-        day: day_of_path(&look.path).unwrap_or_default().to_owned(),
-        last: None,
-    };
     let unknown: Arc<str> = Arc::from("");
     let mut kinds = look.kinds.values.iter();
     let report_id = kinds.position(|kind| **kind == *kind::REPORT);
@@ -258,14 +303,8 @@ fn count_group(
         is_report[row] = Some(look.kinds.ids[row] as usize) == report_id;
         let name = look.nodes.values.get(look.nodes.ids[row] as usize);
         let (Some(name), Some(at)) = (name, look.at_us[row]) else {
-            problems.n_nameless += 1;
             continue;
         };
-        let is_of_day = days.is_of(at);
-        if !is_of_day {
-            problems.n_wrong_day += 1;
-            continue;
-        }
         if at < window.from_us || at >= window.to_us {
             continue;
         }

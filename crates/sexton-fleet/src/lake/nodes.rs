@@ -235,8 +235,7 @@ impl Interner {
 
 fn attribute_of(claimed: &Claimed, name: &str, n_nodes: usize) -> Result<Attribute, Broken> {
     let mut interner = Interner::default();
-    let mut last = vec![u32::MAX; n_nodes];
-    let mut changes = Vec::new();
+    let mut runs = Runs::of(n_nodes);
     for group in &claimed.groups {
         if !group.file.text_columns().any(|known| known == name) {
             continue;
@@ -249,24 +248,55 @@ fn attribute_of(claimed: &Claimed, name: &str, n_nodes: usize) -> Result<Attribu
             if node == NO_NODE || *id == TextColumn::NONE || !group.is_report[row] {
                 continue;
             }
-            let value = ids[*id as usize];
-            let known = &mut last[node as usize];
-            if *known != value {
-                *known = value;
-                changes.push(Change {
-                    node,
-                    at_us: group.at_us[row],
-                    value,
-                });
+            runs.add(Change {
+                node,
+                at_us: group.at_us[row],
+                value: ids[*id as usize],
+            });
+        }
+    }
+    Ok(Attribute {
+        values: interner.values,
+        changes: runs.changes(),
+    })
+}
+
+/// Changes of values, in whatever order the rows come. Of rows of a node that follow each other with the
+/// same value, only the first and the last are kept: another file may have a value of a time between.
+struct Runs {
+    ends: Vec<Change>,
+    /// Of each node the first and the last row of its newest run.
+    open: Vec<Option<(Change, Change)>>,
+}
+
+impl Runs {
+    fn of(n_nodes: usize) -> Self {
+        Self {
+            ends: Vec::new(),
+            open: vec![None; n_nodes],
+        }
+    }
+
+    fn add(&mut self, row: Change) {
+        let open = &mut self.open[row.node as usize];
+        match open {
+            Some((_, last)) if last.value == row.value && last.at_us <= row.at_us => *last = row,
+            _ => {
+                self.ends
+                    .extend(open.take().into_iter().flat_map(<[Change; 2]>::from));
+                *open = Some((row, row));
             }
         }
     }
-    changes.sort_unstable();
-    changes.dedup_by(|next, first| next.node == first.node && next.value == first.value);
-    Ok(Attribute {
-        values: interner.values,
-        changes,
-    })
+
+    fn changes(self) -> Vec<Change> {
+        let Self { mut ends, open } = self;
+        let open = open.into_iter().flatten();
+        ends.extend(open.flat_map(<[Change; 2]>::from));
+        ends.sort_unstable();
+        ends.dedup_by(|next, first| next.node == first.node && next.value == first.value);
+        ends
+    }
 }
 
 fn findings(claimed: &Claimed, nodes: &mut Nodes) -> Result<(), Broken> {
@@ -332,4 +362,31 @@ pub fn digests_of(nodes: &Nodes) -> Vec<&Arc<str>> {
         .into_iter()
         .filter_map(|name| nodes.attributes.get(name));
     attributes.flat_map(|attribute| &attribute.values).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_in_the_order_of_time() {
+        let check = |rows: &[(u32, i64, u32)], expected: &[(u32, i64, u32)]| {
+            let mut runs = Runs::of(2);
+            for (node, at_us, value) in rows.iter().copied() {
+                runs.add(Change { node, at_us, value });
+            }
+            let changes = runs.changes();
+            let changes = changes.iter();
+            let changes = changes.map(|change| (change.node, change.at_us, change.value));
+            assert_eq!(changes.collect::<Vec<_>>(), expected);
+        };
+        check(&[(0, 1, 7), (0, 2, 7), (0, 3, 8)], &[(0, 1, 7), (0, 3, 8)]);
+        // Of another file, a time between.
+        check(
+            &[(0, 1, 7), (1, 1, 8), (0, 5, 7), (0, 3, 8), (1, 2, 8)],
+            &[(0, 1, 7), (0, 3, 8), (0, 5, 7), (1, 1, 8)],
+        );
+        check(&[(0, 5, 7), (0, 1, 7), (0, 3, 7)], &[(0, 1, 7)]);
+        check(&[], &[]);
+    }
 }

@@ -129,7 +129,14 @@ fn tail_sum(ln_chances: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// The smallest chance that any table with these numbers of bad and good nodes can have.
+/// The smallest chance that any table with these numbers of bad and good nodes can have: that of what
+/// all bad nodes have and no good one. Of as many bad as good nodes, the reverse is as unlikely.
 pub fn smallest_p(bad: u64, good: u64, factorials: &Factorials) -> f64 {
-    (-factorials.ln_choose(bad + good, bad)).exp()
+    let perfect = Counts {
+        bad_with: bad,
+        bad_without: 0,
+        good_with: 0,
+        good_without: good,
+    };
+    p_value(perfect, factorials)
 }

@@ -116,6 +116,30 @@ fn jobs_of_a_real_ray_have_their_nodes() {
 }
 
 #[test]
+fn a_node_of_ray_in_a_pod_has_the_name_that_it_was_given() {
+    let lake = tempfile::tempdir().unwrap();
+    simulate(lake.path(), 20, HOURS, 1, "founding");
+    // `ray start --node-name`; the host name is that of the pod.
+    let mut nodes: Value = serde_json::from_str(NODES).unwrap();
+    let names = ["node-000001", "node-000002"];
+    let of_nodes = nodes["data"]["summary"].as_array_mut().unwrap();
+    for (node, name) in of_nodes.iter_mut().zip(names) {
+        node["raylet"]["nodeName"] = name.into();
+    }
+    let answers = vec![
+        ("/api/jobs/", JOBS),
+        ("/nodes?view=summary", nodes.to_string().leak()),
+        ("/api/v0/tasks?limit=10000", TASKS),
+    ];
+    imported(lake.path(), "--ray", &dashboard(answers.leak()));
+    let rows = rows(lake.path(), NODES_OF_JOBS);
+    assert_eq!(
+        (&rows[0]["first"], &rows[0]["last"]),
+        (&names[0].into(), &names[1].into())
+    );
+}
+
+#[test]
 fn tasks_that_ray_cuts_are_asked_for_job_by_job() {
     let lake = tempfile::tempdir().unwrap();
     simulate(lake.path(), 20, HOURS, 1, "founding");

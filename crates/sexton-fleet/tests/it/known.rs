@@ -150,6 +150,27 @@ fn every_small_table_has_the_p_of_its_definition() {
 }
 
 #[test]
+fn no_table_has_a_smaller_p_than_the_smallest() {
+    let factorials = Factorials::up_to(24);
+    for (bad, good) in (1..10u64).flat_map(|bad| (1..10).map(move |good| (bad, good))) {
+        let tables = (0..=bad).flat_map(|a| (0..=good).map(move |b| (a, b)));
+        let p_values = tables.map(|(bad_with, good_with)| {
+            let counts = Counts {
+                bad_with,
+                bad_without: bad - bad_with,
+                good_with,
+                good_without: good - good_with,
+            };
+            fisher::p_value(counts, &factorials)
+        });
+        let least = p_values.fold(1.0, f64::min);
+        assert_close(fisher::smallest_p(bad, good, &factorials), least, 1e-9);
+    }
+    // 12 things on five bad and five good nodes: none of them can be told from chance.
+    assert!(fisher::smallest_p(5, 5, &factorials) * 12.0 > 0.05);
+}
+
+#[test]
 fn mann_whitney() {
     // `scipy.stats.mannwhitneyu(method="asymptotic", use_continuity=True)`.
     let ours: [(&[f64], &[f64], f64, f64); 3] = [

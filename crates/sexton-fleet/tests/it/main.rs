@@ -9,4 +9,5 @@ mod jobs;
 mod known;
 mod push;
 mod s3;
+mod sql;
 mod support;

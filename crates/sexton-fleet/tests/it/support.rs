@@ -5,9 +5,13 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+/// Simulated fleets are of 2026-11-17, whatever the clock of this machine says.
+pub const NOW: &str = "2026-11-20T00:00:00Z";
+
 pub fn fleet(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sexton-fleet"));
     command.args(args).env_remove("SEXTON_LAKE");
+    command.env("SEXTON_NOW", NOW);
     command.output().unwrap()
 }
 

@@ -43,7 +43,9 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
 /// How jobs went: with something, and elsewhere.
 pub(in crate::commands) fn rates(rates: Rates) -> Value {
     let rate = |rate: Rate| json!({ "succeeded": rate.succeeded, "failed": rate.failed, "share": rate.share() });
-    json!({ "with": rate(rates.with), "elsewhere": rate(rates.elsewhere), "p": rates.p })
+    json!({
+        "with": rate(rates.with), "elsewhere": rate(rates.elsewhere), "unknown": rates.n_unknown, "p": rates.p,
+    })
 }
 
 /// Differences that stand for themselves, each before what is folded under it.
