@@ -14,6 +14,7 @@ use sexton_kubernetes::{Access, Pace, Problem, Settings, Teller, Turn, Verdict};
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;
 use sexton_testkit::TempTree;
+use sexton_model::moment::Moment;
 
 use server::{Answer, Server};
 
@@ -85,6 +86,7 @@ fn verdict(minute: u64, is_bad: bool) -> Verdict {
         turns: is_bad
             .then_some(Turn {
                 problem,
+        at: Moment::from_ns(minute * MINUTE),
                 is_over: false,
                 wall_ns: minute * MINUTE,
             })

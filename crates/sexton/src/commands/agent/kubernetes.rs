@@ -142,6 +142,7 @@ fn verdict(judged: &Judged<'_>, pods: &Pods, least: Severity) -> Verdict {
         wall_ns,
         problems: problems.collect(),
         not_assessed: not_assessed.collect(),
+        at: judged.step.at,
         boots: boots.collect(),
         turns: turns.collect(),
     }
