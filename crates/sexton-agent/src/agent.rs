@@ -235,6 +235,7 @@ impl Agent {
         let trouble = self.trouble.clone();
         self.shared.change(|status| {
             status.now_wall_ns = clock::wall_ns();
+            status.stepped = Some(Instant::now());
             status.records = progress.n_records;
             status.samples = progress.n_samples;
             status.ring_bytes = bytes + status.ring_bytes_beside;
