@@ -1,7 +1,8 @@
 //! The thread that tells the API server, against one that answers as it is told to: how often it
 //! asks, and what it does when it is refused. What a real API server makes of the same requests
-//! is tested in `tests/real`.
+//! is tested in `tests/real`. And that what is deployed fits the schemas of API servers.
 
+mod schemas;
 mod server;
 
 use std::fs;
@@ -13,8 +14,8 @@ use sexton_kubernetes::conditions::Hold;
 use sexton_kubernetes::{Access, Pace, Pod, Problem, Settings, Teller, Turn, Verdict};
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;
-use sexton_testkit::TempTree;
 use sexton_model::moment::Moment;
+use sexton_testkit::TempTree;
 
 use server::{Answer, Server};
 
@@ -42,11 +43,11 @@ struct Place {
 }
 
 fn start() -> Place {
-    let server = Server::start();
     start_with(PACE)
 }
 
 fn start_with(pace: Pace) -> Place {
+    let server = Server::start();
     let tree = TempTree::new();
     let token = tree.path().join("token");
     fs::write(&token, "old\n").expect("a token");
@@ -85,12 +86,12 @@ fn verdict(minute: u64, is_bad: bool) -> Verdict {
         pods: Vec::new(),
     };
     Verdict {
+        at: Moment::from_ns(minute * MINUTE),
         wall_ns: minute * MINUTE,
         problems: is_bad.then(|| problem.clone()).into_iter().collect(),
         turns: is_bad
             .then_some(Turn {
                 problem,
-        at: Moment::from_ns(minute * MINUTE),
                 is_over: false,
                 wall_ns: minute * MINUTE,
             })
@@ -174,7 +175,6 @@ fn a_refused_token_is_read_again() {
     });
 }
 
-#[test]
 /// A verdict whose finding is about a pod of each namespace.
 fn about_pods(minute: u64, namespaces: &[&str]) -> Verdict {
     let mut verdict = verdict(minute, true);
@@ -245,6 +245,7 @@ fn a_refused_event_does_not_stop_the_others() {
     assert_eq!(requests.iter().find(is_strange), None);
 }
 
+#[test]
 fn a_server_that_asks_for_time_gets_it() {
     let place = start();
     wait_for("it is told", || {
