@@ -18,7 +18,7 @@ use sexton_model::moment::Moment;
 use sexton_model::record::Record;
 use sexton_store::{Boot, BundleWriter, Held, Ring, StoreError};
 
-use crate::boot_proof::BootProof;
+use crate::boot_proof::{BootProof, Watched};
 use crate::budget::Meter;
 use crate::findings::{FindingsLog, Lived};
 use crate::incidents::Incidents;
@@ -93,8 +93,8 @@ pub struct Agent {
     /// What was open when the boots before this one ended.
     open_before: Vec<Lived>,
     boot_proofs: Vec<BootProof>,
-    /// When the ring of this boot began.
-    began: Moment,
+    /// For how long what was open has been looked for in this boot, by this agent.
+    watched: Watched,
     /// What the ring held when this agent started: lines of logs up to here are there already.
     known_until: Option<Moment>,
     synced: Instant,
@@ -235,6 +235,7 @@ impl Agent {
         let trouble = self.trouble.clone();
         self.shared.change(|status| {
             status.now_wall_ns = clock::wall_ns();
+            status.stepped = Some(Instant::now());
             status.records = progress.n_records;
             status.samples = progress.n_samples;
             status.ring_bytes = bytes + status.ring_bytes_beside;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct Status {
     pub started_wall_ns: u64,
     /// When this was written, in nanoseconds since 1970.
     pub now_wall_ns: u64,
+    /// When the agent's loop last came round, on the clock of this process; none before that.
+    #[serde(skip)]
+    pub stepped: Option<Instant>,
     /// Where the ring is.
     pub ring: PathBuf,
     /// The bundle of this boot.

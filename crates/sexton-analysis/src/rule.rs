@@ -70,7 +70,7 @@ impl Rule {
     /// Judges, or says why it cannot.
     pub(crate) fn apply(&self, case: &Case<'_>, out: &mut Findings) {
         match self.needs.iter().find(|sensor| !case.heard(sensor)) {
-            Some(sensor) => out.not_judged(self.code, case.why_silent(sensor)),
+            Some(sensor) => out.blind(self.code, sensor, case.why_silent(sensor)),
             None => (self.judge)(case, out),
         }
     }
@@ -142,7 +142,16 @@ impl Findings {
             code,
             what: rules::by_code(code).map_or(code, |rule| rule.sees),
             because: because.into(),
+            silent: None,
         });
+    }
+
+    /// It could not be judged, because a sensor that it needs was not at work.
+    fn blind(&mut self, code: &'static str, sensor: &'static str, because: String) {
+        self.not_judged(code, because);
+        if let Some(last) = self.not_judged.last_mut() {
+            last.silent = Some(sensor);
+        }
     }
 
     /// What will happen.

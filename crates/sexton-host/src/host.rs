@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::HostError;
 use crate::ethtool::Ethtool;
+use crate::kernel_log::KernelLog;
 use crate::mounts::MountTable;
 use crate::root::{Entry, LiveRoot, Root};
 use crate::stream::Stream;
@@ -149,6 +150,14 @@ impl Host {
             return Err(HostError::NotLive(path.display().to_string()));
         }
         Stream::open(path)
+    }
+
+    /// The kernel's log as syslog(2) gives it. Only a running node has one.
+    pub fn kernel_log(&self) -> Result<KernelLog, HostError> {
+        if !self.is_live() {
+            return Err(HostError::NotLive("the kernel log".into()));
+        }
+        KernelLog::open()
     }
 
     /// A way to ask the drivers of network devices. Only a running node has those.

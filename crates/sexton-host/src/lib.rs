@@ -25,11 +25,13 @@ pub mod tracepoint;
 mod error;
 mod host;
 mod inside;
+mod kernel_log;
 mod root;
 mod stream;
 
 pub use error::HostError;
 pub use host::{Host, READ_LIMIT_BYTES};
 pub use inside::open_inside;
+pub use kernel_log::KernelLog;
 pub use root::{Entry, FolderRoot, Kind, LiveRoot, Meta, Root};
 pub use stream::{Piece, Stream};

@@ -3,11 +3,15 @@
 //! True means a problem, as node-problem-detector has it. A condition is True at the first verdict
 //! that has a finding of its family, and False only after it has been clear for a while, longer
 //! each time it came back. It is Unknown until there is a verdict, and while sexton is blind.
+//!
+//! Only time between two clear verdicts counts as clear, on a clock that never jumps: neither
+//! blindness nor a step of the wall clock makes a problem old.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sexton_model::family::Family;
+use sexton_model::moment::Moment;
 
 use crate::text::{cut, seconds};
 use crate::verdict::{BootProof, Problem, Verdict};
@@ -20,6 +24,14 @@ const MAX_MESSAGE_BYTES: usize = 1_024;
 
 /// How many turns to True are remembered.
 const MAX_TURNS: usize = 8;
+
+/// The reason of Unknown while a rule could not be assessed.
+const BLIND: &str = "Blind";
+
+/// Reasons of Unknown after True. An agent that is started meanwhile reads from them that a
+/// problem was not proved to be gone.
+const BLIND_AFTER_PROBLEM: &str = "BlindAfterProblem";
+const CLEAR_AFTER_PROBLEM: &str = "ClearAfterProblem";
 
 /// What a condition says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +62,7 @@ pub struct Hold {
     pub clear: Duration,
     /// The most that doubling makes of it.
     pub longest_clear: Duration,
-    /// Not assessed for this long, a condition is Unknown.
+    /// Not assessed for this long, a condition is Unknown. No verdict for this long is as much.
     pub blind: Duration,
     /// How long it is remembered that a condition was True.
     pub remembered: Duration,
@@ -75,10 +87,25 @@ struct Condition {
     reason: String,
     message: String,
     changed_ns: u64,
-    /// Since when it has been clear, or not assessed, though it says something else.
-    other_since_ns: Option<u64>,
+    /// Whether it was True and has not been clear for long enough since.
+    is_held: bool,
+    /// For how long it has been clear since it was last True.
+    clear: Duration,
+    /// For how long it has not been assessed.
+    blind: Duration,
+    /// The verdict before, and when that came.
+    before: Option<(Moment, Status)>,
     /// When it turned True.
-    turns_ns: Vec<u64>,
+    turns: Vec<Moment>,
+}
+
+/// What a verdict says of a family, and when.
+struct Word {
+    at: Moment,
+    wall_ns: u64,
+    status: Status,
+    reason: String,
+    message: String,
 }
 
 /// All conditions of a node.
@@ -99,8 +126,11 @@ impl Board {
             reason: "NotAssessedYet".to_owned(),
             message: "sexton has just started and has not assessed this yet".to_owned(),
             changed_ns: now_ns,
-            other_since_ns: None,
-            turns_ns: Vec::new(),
+            is_held: false,
+            clear: Duration::ZERO,
+            blind: Duration::ZERO,
+            before: None,
+            turns: Vec::new(),
         });
         Self {
             hold,
@@ -124,7 +154,7 @@ impl Board {
             match ours.into_iter().find(|ours| ours.family.name() == name) {
                 None => orphans.push(kind.to_owned()),
                 Some(ours) if known["status"] == "True" => ours.go_on(known),
-                Some(_) => {}
+                Some(ours) => ours.is_held = is_after_problem(known),
             }
         }
         orphans
@@ -135,9 +165,15 @@ impl Board {
         for at in 0..self.conditions.len() {
             let family = self.conditions[at].family;
             let (status, reason, message) = self.says(family, verdict);
-            let hold = self.hold;
+            let word = Word {
+                at: verdict.at,
+                wall_ns: verdict.wall_ns,
+                status,
+                reason,
+                message,
+            };
             let condition = &mut self.conditions[at];
-            self.is_changed |= condition.step(hold, verdict.wall_ns, status, reason, message);
+            self.is_changed |= condition.step(self.hold, word);
         }
     }
 
@@ -203,7 +239,7 @@ impl Board {
             let text = format!("cannot assess {}: {}", missing.code, missing.because);
             return (
                 Status::Unknown,
-                "Blind".to_owned(),
+                BLIND.to_owned(),
                 cut(&text, MAX_MESSAGE_BYTES),
             );
         }
@@ -244,6 +280,7 @@ impl Condition {
     fn go_on(&mut self, known: &Value) {
         let text = |key: &str| known[key].as_str().unwrap_or_default();
         self.status = Status::True;
+        self.is_held = true;
         self.reason = cut(text("reason"), 128);
         self.message = cut(text("message"), MAX_MESSAGE_BYTES);
         if let Some(ns) = sexton_model::wall::unix_ns(text("lastTransitionTime")) {
@@ -252,51 +289,105 @@ impl Condition {
     }
 
     /// Takes what a verdict says; whether status or reason changed.
-    fn step(
-        &mut self,
-        hold: Hold,
-        now_ns: u64,
-        status: Status,
-        reason: String,
-        message: String,
-    ) -> bool {
-        let since = *self.other_since_ns.get_or_insert(now_ns);
-        let waited = Duration::from_nanos(now_ns.saturating_sub(since));
-        let needed = match (self.status, status) {
-            (before, now) if before == now => Duration::ZERO,
-            // A problem is told at once, and so is the first verdict.
-            (_, Status::True) | (Status::Unknown, _) => Duration::ZERO,
-            (Status::True, Status::False) => self.clear_after(hold, now_ns),
-            (_, Status::Unknown) => hold.blind,
-            (Status::False, Status::False) => Duration::ZERO,
-        };
-        if waited < needed {
-            return false;
-        }
-        self.other_since_ns = None;
-        let is_changed = (self.status, &self.reason) != (status, &reason);
-        if self.status != status {
-            self.changed_ns = now_ns;
-            if status == Status::True {
-                self.turns_ns.push(now_ns);
-                let n_over = self.turns_ns.len().saturating_sub(MAX_TURNS);
-                self.turns_ns.drain(..n_over);
+    fn step(&mut self, hold: Hold, word: Word) -> bool {
+        self.count(hold, &word);
+        match word.status {
+            Status::True => {
+                (self.is_held, self.clear) = (true, Duration::ZERO);
+                self.turn_to(word)
+            }
+            Status::False if self.is_held && self.clear < self.clear_after(hold, word.at) => {
+                // It says Unknown since it was blind, and is not any more. That alone is no
+                // proof that the problem is gone.
+                match self.status {
+                    Status::Unknown => self.turn_to(word.not_clear_for_long_enough()),
+                    _ => false,
+                }
+            }
+            Status::False => {
+                self.is_held = false;
+                self.turn_to(word)
+            }
+            Status::Unknown if self.status != Status::Unknown && self.blind < hold.blind => false,
+            Status::Unknown => {
+                let word = word.after_problem(self.is_held);
+                self.turn_to(word)
             }
         }
-        (self.status, self.reason, self.message) = (status, reason, message);
+    }
+
+    /// Counts the time since the verdict before, if both say the same. A long time without a
+    /// verdict is counted as nothing.
+    fn count(&mut self, hold: Hold, word: &Word) {
+        let before = self.before.replace((word.at, word.status));
+        let same = before.filter(|(_, status)| *status == word.status);
+        let passed = same.map_or(Duration::ZERO, |(at, _)| word.at.since(at));
+        match word.status {
+            Status::True => self.blind = Duration::ZERO,
+            Status::False => {
+                self.blind = Duration::ZERO;
+                if passed <= hold.blind {
+                    self.clear = self.clear.saturating_add(passed);
+                }
+            }
+            Status::Unknown => self.blind = self.blind.saturating_add(passed),
+        }
+    }
+
+    /// Says this from now on; whether status or reason changed.
+    fn turn_to(&mut self, word: Word) -> bool {
+        let is_changed = (self.status, &self.reason) != (word.status, &word.reason);
+        if self.status != word.status {
+            self.changed_ns = word.wall_ns;
+            if word.status == Status::True {
+                self.turns.push(word.at);
+                let n_over = self.turns.len().saturating_sub(MAX_TURNS);
+                self.turns.drain(..n_over);
+            }
+        }
+        (self.status, self.reason, self.message) = (word.status, word.reason, word.message);
         is_changed
     }
 
-    fn clear_after(&self, hold: Hold, now_ns: u64) -> Duration {
-        let is_recent =
-            |turn: &&u64| Duration::from_nanos(now_ns.saturating_sub(**turn)) < hold.remembered;
-        let n_turns = self.turns_ns.iter().filter(is_recent).count();
+    fn clear_after(&self, hold: Hold, now: Moment) -> Duration {
+        let is_recent = |turn: &&Moment| now.since(**turn) < hold.remembered;
+        let n_turns = self.turns.iter().filter(is_recent).count();
         let doublings = u32::try_from(n_turns.saturating_sub(1)).unwrap_or(u32::MAX);
         let factor = 2_u32.saturating_pow(doublings);
         hold.clear
             .saturating_mul(factor)
             .min(hold.longest_clear.max(hold.clear))
     }
+}
+
+impl Word {
+    /// Not False yet, and True no more.
+    fn not_clear_for_long_enough(self) -> Self {
+        let text = "no finding, but there was one before sexton was blind";
+        Self {
+            status: Status::Unknown,
+            reason: CLEAR_AFTER_PROBLEM.to_owned(),
+            message: format!("{text}; False once this has been clear for long enough"),
+            ..self
+        }
+    }
+
+    /// Keeps in the reason that it was True before.
+    fn after_problem(self, was_true: bool) -> Self {
+        match was_true && self.reason == BLIND {
+            true => Self {
+                reason: BLIND_AFTER_PROBLEM.to_owned(),
+                ..self
+            },
+            false => self,
+        }
+    }
+}
+
+/// Whether an agent before this one had left it open whether a problem is gone.
+fn is_after_problem(known: &Value) -> bool {
+    known["status"] == "Unknown"
+        && (known["reason"] == BLIND_AFTER_PROBLEM || known["reason"] == CLEAR_AFTER_PROBLEM)
 }
 
 /// The type of a family's condition.

@@ -19,6 +19,10 @@ const MAX_PODS: usize = 4;
 /// A series is told at most this often.
 const SERIES_EVERY: Duration = Duration::from_secs(360);
 
+/// The longest name of a namespace, and of a pod.
+const MAX_LABEL_BYTES: usize = 63;
+const MAX_POD_BYTES: usize = 253;
+
 /// What the API server calls a name of an instance, at most.
 const MAX_NAME_BYTES: usize = 128;
 
@@ -93,6 +97,11 @@ impl Event {
         (self.is_created, self.told_count, self.told_ns) = (true, self.count, now_ns);
     }
 
+    /// The API server does not take it. If it happens again, it is tried again as a series is.
+    pub(crate) fn is_refused(&mut self, now_ns: u64) {
+        (self.told_count, self.told_ns) = (self.count, now_ns);
+    }
+
     /// The API server has forgotten it.
     pub(crate) fn is_lost(&mut self) {
         (self.is_created, self.count, self.first_ns) = (false, 1, self.last_ns);
@@ -110,7 +119,7 @@ impl Event {
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     known: VecDeque<Event>,
-    /// Those that were dropped before they could be told.
+    /// Those that were dropped before they could be told, and those that were refused.
     pub(crate) n_untold: u64,
 }
 
@@ -119,7 +128,12 @@ impl Events {
     pub(crate) fn take(&mut self, turn: &Turn, node: &str) {
         self.note(turn, node, None);
         for pod in turn.problem.pods.iter().take(MAX_PODS) {
-            self.note(turn, node, Some(pod.clone()));
+            match is_name(&pod.namespace, MAX_LABEL_BYTES) && is_name(&pod.name, MAX_POD_BYTES) {
+                true => self.note(turn, node, Some(pod.clone())),
+                // A container runtime repeats what any container says of itself; an API server
+                // has no such pod, and in an address it could be another place.
+                false => self.n_untold += 1,
+            }
         }
     }
 
@@ -180,6 +194,23 @@ impl Events {
         }
         self.known.remove(told.unwrap_or(0));
     }
+}
+
+/// Whether it can be the name of a thing of the API server (RFC 1123): letters, digits and, in
+/// between, hyphens; and dots between such names, if it may be longer than one.
+fn is_name(name: &str, max_bytes: usize) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let (first, last) = (label.bytes().next(), label.bytes().last());
+        first.is_some_and(is_plain)
+            && last.is_some_and(is_plain)
+            && label.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    let mut labels = name.split('.');
+    let n_labels = labels.clone().count();
+    name.len() <= max_bytes
+        && (n_labels == 1 || max_bytes > MAX_LABEL_BYTES)
+        && labels.all(is_label)
 }
 
 fn with_root(turn: &Turn) -> String {
@@ -254,6 +285,36 @@ mod tests {
             events.due(8_000_000_000).map(|event| event.name.clone())
         };
         assert_eq!(name(), name());
+    }
+
+    #[test]
+    fn a_pod_that_no_api_server_can_have_makes_no_event() {
+        for (namespace, name, is_told) in [
+            ("shop", "crasher", true),
+            ("a1", "web-5d9-x.example.0", true),
+            ("a b", "crasher", false),
+            ("shop/pods/other", "crasher", false),
+            ("shop", "../../nodes/node-2", false),
+            ("shop", "..", false),
+            ("shop", "crasher?fieldManager=x", false),
+            ("Shop", "crasher", false),
+            ("shop.two", "crasher", false),
+            ("-shop", "crasher", false),
+            ("", "crasher", false),
+            ("shop", "", false),
+            ("shop", &"x".repeat(254), false),
+        ] {
+            let pod = Pod {
+                namespace: namespace.into(),
+                name: name.into(),
+                ..crasher()
+            };
+            let mut events = Events::default();
+            events.take(&turn(7, "CTR001:app", vec![pod]), "node-1");
+            let n_of_pods = events.known.iter().filter(|it| it.pod.is_some()).count();
+            assert_eq!(n_of_pods, usize::from(is_told), "{namespace}/{name}");
+            assert_eq!(events.n_untold, u64::from(!is_told), "{namespace}/{name}");
+        }
     }
 
     #[test]

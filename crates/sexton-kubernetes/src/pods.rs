@@ -5,12 +5,17 @@ use serde_json::Value;
 use crate::text::cut;
 use crate::verdict::Pod;
 
-/// Labels by which KubeRay says what a pod is part of.
-const RAY: [(&str, &str); 3] = [
+/// Labels that say what a pod is part of: KubeRay's, and the one for a job that is set by
+/// those who submit it.
+const RAY: [(&str, &str); 4] = [
     ("ray.io/cluster", "Ray cluster"),
     ("ray.io/originated-from-cr-name", "Ray resource"),
+    ("ray.io/job-name", "Ray job"),
     ("ray.io/group", "Ray group"),
 ];
+
+/// The kind of the resource that made the cluster, which has its name.
+const RAY_KIND: &str = "ray.io/originated-from-crd";
 
 /// The longest name that is repeated from there.
 const MAX_NAME_BYTES: usize = 253;
@@ -65,11 +70,22 @@ fn digest(pod: &Value, container: &str) -> Option<String> {
 
 fn ray(pod: &Value) -> Vec<String> {
     let labels = &pod["metadata"]["labels"];
-    let named = RAY.iter().filter_map(|(label, word)| {
-        let name = labels[label].as_str().filter(|name| !name.is_empty())?;
-        Some(format!("{word} {}", cut(name, MAX_NAME_BYTES)))
-    });
-    named.collect()
+    let mut about: Vec<String> = Vec::new();
+    for (label, word) in RAY {
+        let Some(name) = labels[label].as_str().filter(|name| !name.is_empty()) else {
+            continue;
+        };
+        let word = match (word, labels[RAY_KIND].as_str()) {
+            ("Ray resource", Some("RayJob")) => "Ray job",
+            ("Ray resource", Some("RayService")) => "Ray service",
+            _ => word,
+        };
+        let named = format!("{word} {}", cut(name, MAX_NAME_BYTES));
+        if !about.contains(&named) {
+            about.push(named);
+        }
+    }
+    about
 }
 
 #[cfg(test)]
@@ -115,6 +131,30 @@ mod tests {
             "container app of pod shop/web-5d9-x (Deployment web, image web@sha256:ab, \
              Ray cluster train)"
         );
+    }
+
+    #[test]
+    fn the_job_of_a_ray_cluster_is_named() {
+        for (labels, expected) in [
+            (
+                json!({ "ray.io/cluster": "train-x7", "ray.io/originated-from-crd": "RayJob",
+                        "ray.io/originated-from-cr-name": "train", "ray.io/job-name": "train" }),
+                "Ray cluster train-x7, Ray job train",
+            ),
+            (json!({ "ray.io/job-name": "train" }), "Ray job train"),
+            (
+                json!({ "ray.io/originated-from-crd": "RayService",
+                        "ray.io/originated-from-cr-name": "chat" }),
+                "Ray service chat",
+            ),
+            (
+                json!({ "ray.io/originated-from-cr-name": "x", "ray.io/group": "gpu" }),
+                "Ray resource x, Ray group gpu",
+            ),
+        ] {
+            let known = json!({ "metadata": { "labels": labels } });
+            assert_eq!(ray(&known).join(", "), expected);
+        }
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub struct Stats {
     pub n_requests: u64,
     /// Of these, those that failed.
     pub n_failed: u64,
-    /// Turns that were dropped before they could be told.
+    /// Turns that were dropped before they could be told, and events that the API server refused.
     pub n_dropped: u64,
     /// What keeps it from telling, while something does.
     pub trouble: Option<String>,

@@ -2,10 +2,13 @@
 
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;
+use sexton_model::moment::Moment;
 
 /// A verdict on a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
+    /// When, on the clock that never jumps.
+    pub at: Moment,
     /// When, in nanoseconds since 1970.
     pub wall_ns: u64,
     /// The findings that are open.

@@ -98,6 +98,8 @@ pub struct NotJudged {
     pub what: &'static str,
     /// Why it could not.
     pub because: String,
+    /// The sensor that it needs and that was not at work, if that is why.
+    pub silent: Option<&'static str>,
 }
 
 /// When something will pass a limit if it goes on like this.

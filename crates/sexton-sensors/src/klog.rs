@@ -3,10 +3,14 @@
 //! Source: `/dev/kmsg`, from the oldest line that is left. Recorded are lines of level warning
 //! or worse, and lesser ones that have a piece of a wording in `signatures/klog/` (`keep.rs`).
 //! A line written by a program is told from the kernel's own.
-//! Blind to: lines that were overwritten before they were read (a gap says how many),
-//! lesser lines that nothing asks for (they are counted), and what drivers do not say.
+//! Where the device cannot be opened and syslog(2) can be called, as in a container with
+//! CAP_SYSLOG, the log is read by that every ten seconds (`by_syslog.rs`).
+//! Blind to: lines that were overwritten before they were read (a gap says how many, or, with
+//! syslog(2), that there were some), lesser lines that nothing asks for (they are counted), and
+//! what drivers do not say.
 //! Overhead: `docs/overhead.md#klog`.
 
+mod by_syslog;
 mod event;
 pub(crate) mod fuzzing;
 mod keep;
@@ -19,13 +23,15 @@ use std::time::Duration;
 
 use sexton_host::{Host, HostError, Piece, Stream, clock};
 use sexton_model::fact::klog as fact;
+use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::sight::Sight;
 use sexton_model::subject::Subject;
 
-use crate::{Sensor, SensorSpec};
+use crate::{Sensor, SensorSpec, bpf};
+use by_syslog::BySyslog;
 use event::Interfaces;
 use keep::Keeper;
 use line::Line;
@@ -41,6 +47,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::KLOG_EVENT.fact,
         &fact::KLOG_LINES,
         &fact::KLOG_LINES_LEFT_OUT,
+        &SEXTON_STEP_DOWN.fact,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(2),
@@ -60,33 +67,68 @@ const RECORD_BYTES: usize = 16 * 1024;
 const LINES_PER_POLL: u64 = 20_000;
 
 struct Klog {
-    stream: Stream,
+    source: Source,
     keeper: Keeper,
-    buffer: Vec<u8>,
-    sequence: Sequence,
     /// When there was last nothing more to read.
     since: Option<Moment>,
     n_lines: u64,
     n_left_out: u64,
 }
 
+/// Where lines come from.
+enum Source {
+    Device(Box<Device>),
+    /// The device cannot be opened; why not, until that is told.
+    Syslog(Box<BySyslog>, Option<Gap>),
+}
+
+/// `/dev/kmsg`, and where we are in it.
+struct Device {
+    stream: Stream,
+    buffer: Vec<u8>,
+    sequence: Sequence,
+}
+
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
-    let mut stream = host.open_stream(LOG).map_err(|error| read_gap(&error))?;
-    stream.rewind().map_err(|error| read_gap(&error))?;
+    let source = match Device::open(host) {
+        Ok(device) => Source::Device(Box::new(device)),
+        Err(error) => syslog_instead(host, &error).ok_or_else(|| read_gap(&error))?,
+    };
     Ok(Box::new(Klog {
-        stream,
+        source,
         keeper: Keeper::default(),
-        buffer: vec![0; RECORD_BYTES],
-        sequence: Sequence::default(),
         since: None,
         n_lines: 0,
         n_left_out: 0,
     }))
 }
 
+/// The other way, if the device is forbidden and the call is not. A device that is not there
+/// may be another matter: a system in namespaces has none so that it does not see this log.
+fn syslog_instead(host: &Host, error: &HostError) -> Option<Source> {
+    if error.why() != Why::Denied {
+        return None;
+    }
+    let log = host.kernel_log().ok()?;
+    let gap = Gap::new(NAME, Why::Denied, error.chain())
+        .with_remedy("allow the container the device /dev/kmsg, or run outside of one");
+    Some(Source::Syslog(Box::new(BySyslog::new(log)), Some(gap)))
+}
+
 impl Sensor for Klog {
     fn poll(&mut self, host: &Host, out: &mut Sink) {
-        let (lines, until) = self.read_lines(out);
+        let read = match &mut self.source {
+            Source::Device(device) => Some(device.read_lines(out)),
+            Source::Syslog(log, instead) => {
+                if let Some(gap) = instead.take() {
+                    bpf::tell_step_down("the kernel log", "syslog(2), every 10 s", &gap, out);
+                }
+                log.read_lines(out)
+            }
+        };
+        let Some((lines, until)) = read else {
+            return;
+        };
         let clocks = Clocks {
             now: clock::now(),
             awake_ns: clock::awake_ns(),
@@ -109,7 +151,17 @@ impl Sensor for Klog {
     }
 }
 
-impl Klog {
+impl Device {
+    fn open(host: &Host) -> Result<Self, HostError> {
+        let mut stream = host.open_stream(LOG)?;
+        stream.rewind()?;
+        Ok(Self {
+            stream,
+            buffer: vec![0; RECORD_BYTES],
+            sequence: Sequence::default(),
+        })
+    }
+
     /// The lines there are, and from when on there may be more; `None` when there are
     /// more already.
     fn read_lines(&mut self, out: &mut Sink) -> (Vec<Line>, Option<Moment>) {
@@ -146,7 +198,7 @@ impl Klog {
     }
 
     fn note_lost(&mut self, line: &Line, out: &mut Sink) {
-        let (n, when) = match self.sequence.advance(line.seq) {
+        let (n, when) = match line.seq.and_then(|seq| self.sequence.advance(seq)) {
             Some(Lost::BeforeFirst(n)) => (n, "before sexton looked"),
             Some(Lost::Between(n)) => (n, "before they were read"),
             None => return,
@@ -156,7 +208,9 @@ impl Klog {
             .with_remedy("give the log more room: boot with log_buf_len=4M");
         out.gap(&Subject::node(), gap);
     }
+}
 
+impl Klog {
     fn tell<'i>(
         &mut self,
         line: &Line,
@@ -196,10 +250,14 @@ fn examine_log(host: &Host) -> Sight {
         .open_stream(LOG)
         .and_then(|mut stream| stream.read(&mut buffer));
     let oldest = match &first {
-        Ok(Piece::Bytes(n)) => Line::parse(&buffer[..*n]).map(|line| line.seq),
+        Ok(Piece::Bytes(n)) => Line::parse(&buffer[..*n]).and_then(|line| line.seq),
         _ => None,
     };
     match (first, oldest) {
+        (Err(error), _) if syslog_instead(host, &error).is_some() => Sight::sees(
+            WHAT,
+            "syslog(2), read every 10 s: lines that are overwritten in between are lost",
+        ),
         (Err(error), _) => {
             let gap = read_gap(&error);
             let sight = Sight::blind(WHAT, gap.text);

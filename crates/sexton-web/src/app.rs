@@ -230,7 +230,8 @@ fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {
 
 impl Handler for App {
     async fn answer(self: Arc<Self>, request: Arc<Request>, body: &mut Body) -> Response {
-        match self.guard.check(&request) {
+        let is_open = self.options.open.contains(&request.path.as_str());
+        match self.guard.check(&request, is_open) {
             Err(response) => response,
             Ok(()) => {
                 let answer = self.route(&request, body).await;

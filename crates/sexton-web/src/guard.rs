@@ -17,11 +17,12 @@ impl Guard {
         Self { token }
     }
 
-    /// Lets the request pass, or answers it: with a problem, or with a cookie.
-    pub(crate) fn check(&self, request: &Request) -> Result<(), Response> {
+    /// Lets the request pass, or answers it: with a problem, or with a cookie. What is open
+    /// needs no token.
+    pub(crate) fn check(&self, request: &Request, is_open: bool) -> Result<(), Response> {
         self.check_name(request)?;
         check_site(request)?;
-        let Some(token) = &self.token else {
+        let Some(token) = self.token.as_ref().filter(|_| !is_open) else {
             return Ok(());
         };
         if is_equal(&given(request), token) {

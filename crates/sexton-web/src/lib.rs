@@ -86,6 +86,9 @@ pub struct Options {
     pub agent: Option<Agent>,
     /// Answers other addresses.
     pub more: Option<More>,
+    /// Of these, the ones that need no token: probes of health have none to send. What is
+    /// answered there must be fit for anyone who reaches the server.
+    pub open: &'static [&'static str],
 }
 
 /// Why a server did not start.

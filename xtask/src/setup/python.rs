@@ -1,6 +1,7 @@
 //! A Python of our own with DuckDB and pandas: a test reads a bundle with them. And with
-//! what decodes pprof files and OTLP, checks JSON against a schema, reads YAML, HCL and kickstart files,
-//! runs Ansible, and asks a server all sorts of things that its OpenAPI document allows or forbids.
+//! what decodes pprof files and OTLP, checks JSON against a schema and manifests against those of
+//! Kubernetes, reads YAML, HCL and kickstart files, runs Ansible, and asks a server all sorts of things
+//! that its OpenAPI document allows or forbids.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,6 +14,7 @@ const PACKAGES: &[&str] = &[
     "ansible-core",
     "duckdb",
     "jsonschema",
+    "kubernetes-validate",
     "opentelemetry-proto",
     "pandas",
     "protobuf",
@@ -24,7 +26,7 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// What these packages are called when they are used.
-const MODULES: &str = "ansible, duckdb, jsonschema, pandas, google.protobuf, pyarrow, pykickstart, hcl2, opentelemetry.proto, schemathesis, yaml";
+const MODULES: &str = "ansible, duckdb, jsonschema, kubernetes_validate, pandas, google.protobuf, pyarrow, pykickstart, hcl2, opentelemetry.proto, schemathesis, yaml";
 
 /// Prepares `python/` in the target directory when it is not there. What fails here is
 /// not an error: the test that needs it then does not run, and says so.

@@ -91,7 +91,7 @@ impl Agent {
             status.forecasts = forecasts(&step.diagnosis);
         });
         self.tell_findings(now);
-        self.prove_boot(step, now);
+        self.prove_boot(step);
         if let Some(tell) = &mut self.on_verdict {
             tell(&Judged {
                 step,
@@ -103,15 +103,16 @@ impl Agent {
 
     /// Looks whether what was open before the reboot is gone. What is proved stays so: what
     /// comes after is a finding of this boot.
-    fn prove_boot(&mut self, step: &Step, now: Moment) {
+    fn prove_boot(&mut self, step: &Step) {
         let is_done = |proofs: &[BootProof]| proofs.iter().all(|proof| proof.is_proved);
         if self.open_before.is_empty() || !self.boot_proofs.is_empty() && is_done(&self.boot_proofs)
         {
             return;
         }
-        let watched = now.since(self.began);
         let window = self.stepper.window();
-        let proofs = boot_proof::prove(&self.open_before, window, &step.diagnosis, watched);
+        let (diagnosis, watched) = (&step.diagnosis, &mut self.watched);
+        watched.take(step.at, diagnosis, window);
+        let proofs = boot_proof::prove(&self.open_before, window, diagnosis, watched);
         let is_told = |proof: &BootProof| self.boot_proofs.iter().any(|it| it == proof);
         let new: Vec<BootProof> = proofs
             .iter()

@@ -12,7 +12,7 @@ use sexton_sensors::SENSORS;
 use sexton_store::{Boot, Bundle, BundleWriter, Limits, Ring, StoreError};
 
 use super::{Agent, AgentError, Level, Log};
-use crate::boot_proof;
+use crate::boot_proof::{self, Watched};
 use crate::budget::Meter;
 use crate::findings::{FindingsLog, lives_of};
 use crate::incidents::Incidents;
@@ -44,7 +44,6 @@ impl Agent {
         }
         seal_earlier(&ring, &boot, &mut log);
         let open_before = boot_proof::open_before(&ring, &boot);
-        let began = Bundle::open(&boot.records).map_or(now, |bundle| bundle.created());
         let (stepper, known_until) = resume(&boot, &settings, now, &mut log);
         let writer = BundleWriter::create(&boot.records, limits(&settings), node.clone(), now);
         let mut writer = writer.map_err(AgentError::Ring)?;
@@ -77,7 +76,7 @@ impl Agent {
             on_verdict: None,
             open_before,
             boot_proofs: Vec::new(),
-            began,
+            watched: Watched::default(),
             known_until,
             synced: Instant::now(),
             bounded: None,

@@ -49,6 +49,24 @@ fn events_of<'r>(records: &'r [Record], device: &str) -> Vec<Event<'r, KernelLin
         .collect()
 }
 
+/// What the sensor reads where `/dev/kmsg` is forbidden.
+#[test]
+#[ignore = "needs root: run cargo xtask test kernel"]
+fn syslog_gives_the_same_lines() {
+    require(Need::Root);
+    let host = Host::live().expect("a mount table");
+    let log = host.kernel_log().expect("it may be read");
+    let device = format!("sxt-syslog-{}", std::process::id());
+    write_line(&format!("<12>sexton test: {device}\n"));
+    for bytes in [4_096, log.whole_bytes()] {
+        let text = log.read_last(bytes).expect("it is read");
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().filter(|it| it.contains(&device)).collect();
+        assert_eq!(lines.len(), 1, "{bytes}: {text}");
+        assert!(lines[0].starts_with("<12>["), "{}", lines[0]);
+    }
+}
+
 /// The number of the oldest line, its text, and the number of the newest.
 fn ends_of_log(host: &Host) -> (u64, String, u64) {
     let mut stream = host.open_stream("/dev/kmsg").expect("it opens");

@@ -25,6 +25,7 @@ fn problem(code: &'static str, severity: Severity) -> Problem {
 
 fn at(minute: u64, problems: Vec<Problem>) -> Verdict {
     Verdict {
+        at: Moment::from_ns(minute * MINUTE),
         wall_ns: minute * MINUTE,
         problems,
         ..Verdict::default()
@@ -142,9 +143,8 @@ fn the_reason_stays_while_its_finding_is_open() {
     assert!(board.is_changed());
 }
 
-#[test]
-fn blind_is_unknown_after_two_minutes_and_keeps_a_problem_until_then() {
-    let blind = |minute| Verdict {
+fn blind(minute: u64) -> Verdict {
+    Verdict {
         not_assessed: vec![NotAssessed {
             family: LOOP,
             code: "UNIT001",
@@ -152,7 +152,11 @@ fn blind_is_unknown_after_two_minutes_and_keeps_a_problem_until_then() {
             is_essential: true,
         }],
         ..at(minute, Vec::new())
-    };
+    }
+}
+
+#[test]
+fn blind_is_unknown_after_two_minutes_and_keeps_a_problem_until_then() {
     let mut board = board();
     board.take(&at(0, Vec::new()));
     board.take(&blind(1));
@@ -165,6 +169,79 @@ fn blind_is_unknown_after_two_minutes_and_keeps_a_problem_until_then() {
         condition["message"],
         "cannot assess UNIT001: the sensor units failed"
     );
+}
+
+/// Unknown between True and False shortens nothing: what counts is the time that was clear.
+#[test]
+fn a_problem_is_not_forgotten_while_blind() {
+    let mut board = board();
+    board.take(&bad(0));
+    (1..=3).for_each(|minute| board.take(&blind(minute)));
+    let condition = told(&board, "SextonUnitLoop");
+    assert_eq!(
+        (&condition["status"], &condition["reason"]),
+        (&json!("Unknown"), &json!("BlindAfterProblem"))
+    );
+    for minute in 4..9 {
+        board.take(&at(minute, Vec::new()));
+        let reason = &told(&board, "SextonUnitLoop")["reason"];
+        assert_eq!(reason, "ClearAfterProblem", "minute {minute}");
+    }
+    board.take(&at(9, Vec::new()));
+    assert_eq!(board.status(LOOP), Status::False);
+    board.take(&blind(10));
+    board.take(&blind(12));
+    board.take(&at(13, Vec::new()));
+    assert_eq!(board.status(LOOP), Status::False, "nothing was open");
+}
+
+#[test]
+fn a_restart_while_blind_does_not_forget_a_problem() {
+    for reason in ["BlindAfterProblem", "ClearAfterProblem"] {
+        let mut board = board();
+        let node = json!({ "status": { "conditions": [
+            { "type": "SextonUnitLoop", "status": "Unknown", "reason": reason },
+        ]}});
+        board.resume(&node);
+        for minute in 1..6 {
+            board.take(&at(minute, Vec::new()));
+            assert_eq!(board.status(LOOP), Status::Unknown, "minute {minute}");
+        }
+        board.take(&at(6, Vec::new()));
+        assert_eq!(board.status(LOOP), Status::False);
+    }
+}
+
+#[test]
+fn clear_time_does_not_count_as_blind_nor_blind_time_as_clear() {
+    let mut board = board();
+    board.take(&bad(0));
+    board.take(&at(1, Vec::new()));
+    board.take(&at(3, Vec::new()));
+    board.take(&blind(4));
+    assert_eq!(board.status(LOOP), Status::True, "blind for an instant");
+    board.take(&blind(5));
+    // Two minutes were clear before, and none of the three in which it was blind.
+    for minute in 6..9 {
+        board.take(&at(minute, Vec::new()));
+        assert_eq!(board.status(LOOP), Status::True, "minute {minute}");
+    }
+    board.take(&at(9, Vec::new()));
+    assert_eq!(board.status(LOOP), Status::False);
+}
+
+#[test]
+fn neither_the_wall_clock_nor_a_pause_makes_a_problem_old() {
+    let mut board = board();
+    board.take(&bad(0));
+    board.take(&at(1, Vec::new()));
+    let mut stepped = at(2, Vec::new());
+    stepped.wall_ns += 60 * MINUTE;
+    board.take(&stepped);
+    assert_eq!(board.status(LOOP), Status::True);
+    // The node slept, or this process was stopped.
+    board.take(&at(62, Vec::new()));
+    assert_eq!(board.status(LOOP), Status::True);
 }
 
 #[test]
@@ -181,11 +258,11 @@ fn a_reboot_is_no_proof() {
     board.take(&verdict);
     assert_eq!(board.status(LOOP), Status::Unknown);
     board.take(&bad(0));
-    verdict.wall_ns = 20 * MINUTE;
+    verdict.at = Moment::from_ns(20 * MINUTE);
     board.take(&verdict);
     assert_eq!(board.status(LOOP), Status::True, "no finding is no proof");
     for minute in 21..=26 {
-        verdict.wall_ns = minute * MINUTE;
+        verdict.at = Moment::from_ns(minute * MINUTE);
         verdict.boots = vec![boot(true)];
         board.take(&verdict);
     }

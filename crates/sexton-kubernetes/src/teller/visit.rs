@@ -1,4 +1,6 @@
 //! What the thread does: wait for something to tell, tell it, and wait longer after each failure.
+//! Conditions and events wait apart: an event that is refused holds up no condition, and, as it
+//! is dropped, no other event.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -38,11 +40,48 @@ pub(super) struct Visitor {
     /// Where events of a node go.
     of_node: &'static str,
     told: Option<Instant>,
-    n_failures: u32,
-    wait_until: Option<Instant>,
+    of_conditions: Patience,
+    of_events: Patience,
     n_requests: u64,
     n_failed: u64,
+}
+
+/// How long one kind of thing waits, and why.
+#[derive(Default)]
+struct Patience {
+    n_failures: u32,
+    wait_until: Option<Instant>,
     trouble: Option<String>,
+}
+
+impl Patience {
+    fn is_over(&self) -> bool {
+        self.wait_until.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Waits after a failure; whether its trouble is another one than before.
+    fn begins(&mut self, wait: Duration, trouble: &str) -> bool {
+        self.n_failures = (self.n_failures + 1).min(MAX_DOUBLINGS);
+        self.wait_until = Some(Instant::now() + wait);
+        let is_new = self.trouble.as_deref() != Some(trouble);
+        self.trouble = Some(trouble.to_owned());
+        is_new
+    }
+
+    /// Not before the wait is over.
+    fn after(&self, wanted: Instant) -> Instant {
+        self.wait_until.map_or(wanted, |until| wanted.max(until))
+    }
+}
+
+/// What became of an event.
+enum Told {
+    /// None is due.
+    Nothing,
+    /// The API server has it.
+    Event,
+    /// The API server will never take it.
+    Refused(KubernetesError),
 }
 
 impl Visitor {
@@ -58,11 +97,10 @@ impl Visitor {
             orphans: Vec::new(),
             of_node: "default",
             told: None,
-            n_failures: 0,
-            wait_until: None,
+            of_conditions: Patience::default(),
+            of_events: Patience::default(),
             n_requests: 0,
             n_failed: 0,
-            trouble: None,
         }
     }
 
@@ -75,9 +113,8 @@ impl Visitor {
             let due = self.due();
             if due <= Instant::now() {
                 // A stop does not wait for a slow server.
-                match unless_stopped(&desk, self.visit()).await {
-                    Some(result) => self.note(result),
-                    None => return,
+                if unless_stopped(&desk, self.visit()).await.is_none() {
+                    return;
                 }
                 self.publish();
                 continue;
@@ -122,18 +159,27 @@ impl Visitor {
             Some(told) => told + pace.heartbeat,
         };
         let wall = wall_ns();
-        let wanted = match self.events.due(wall) {
-            Some(_) => now,
-            None => wanted,
+        let event = match (self.events.due(wall).is_some(), self.events.next_ns()) {
+            (true, _) => Some(now),
+            (false, Some(next)) => Some(now + Duration::from_nanos(next.saturating_sub(wall))),
+            (false, None) => None,
         };
-        let wanted = match self.events.next_ns() {
-            Some(next) if next > wall => wanted.min(now + Duration::from_nanos(next - wall)),
-            _ => wanted,
-        };
-        self.wait_until.map_or(wanted, |until| wanted.max(until))
+        // While conditions wait, the API server is away or wants to be left alone.
+        let event = event.map(|event| self.of_events.after(event));
+        let wanted = event.map_or(wanted, |event| wanted.min(event));
+        self.of_conditions.after(wanted)
     }
 
-    async fn visit(&mut self) -> Result<(), KubernetesError> {
+    async fn visit(&mut self) {
+        let told = self.tell_conditions().await;
+        let is_well = told.is_ok();
+        self.note_conditions(told);
+        if is_well && self.of_events.is_over() {
+            self.tell_events().await;
+        }
+    }
+
+    async fn tell_conditions(&mut self) -> Result<(), KubernetesError> {
         let node = path(&self.settings.node);
         if !self.is_resumed {
             self.n_requests += 1;
@@ -157,20 +203,47 @@ impl Visitor {
             self.orphans.clear();
             self.told = Some(Instant::now());
         }
-        for _ in 0..MAX_REQUESTS {
-            if !self.tell_event().await? {
-                break;
-            }
-        }
         Ok(())
     }
 
-    /// Tells one event, if one is due.
-    async fn tell_event(&mut self) -> Result<bool, KubernetesError> {
+    /// Tells events that are due, until one fails.
+    async fn tell_events(&mut self) {
+        for _ in 0..MAX_REQUESTS {
+            let (error, is_dropped) = match self.tell_event().await {
+                Ok(Told::Nothing) => return,
+                Ok(Told::Event) => {
+                    self.events_go_well();
+                    continue;
+                }
+                Ok(Told::Refused(error)) => (error, true),
+                Err(error) => (error, false),
+            };
+            return self.note_event(&error, is_dropped);
+        }
+    }
+
+    /// Tells one event, if one is due. One that the API server will never take is dropped.
+    async fn tell_event(&mut self) -> Result<Told, KubernetesError> {
         let now = wall_ns();
+        if self.events.due(now).is_none() {
+            return Ok(Told::Nothing);
+        }
+        match self.send_event(now).await {
+            Err(error) if is_final(&error) => {
+                if let Some(event) = self.events.due(now) {
+                    event.is_refused(now);
+                    self.events.n_untold += 1;
+                }
+                Ok(Told::Refused(error))
+            }
+            sent => sent.map(|()| Told::Event),
+        }
+    }
+
+    async fn send_event(&mut self, now: u64) -> Result<(), KubernetesError> {
         let client = self.client.clone();
         let Some(event) = self.events.due(now) else {
-            return Ok(false);
+            return Ok(());
         };
         let list = format!(
             "/apis/events.k8s.io/v1/namespaces/{}/events",
@@ -180,13 +253,10 @@ impl Visitor {
         if event.is_created {
             self.n_requests += 1;
             match client.patch(&one, MERGE, &event.series()).await {
-                Err(error) if error.status() == Some(404) => {
-                    event.is_lost();
-                    return Ok(true);
-                }
+                Err(error) if error.status() == Some(404) => event.is_lost(),
                 done => done.map(|_| event.told(now))?,
             }
-            return Ok(true);
+            return Ok(());
         }
         let about = match &event.pod {
             Some(pod) => {
@@ -221,43 +291,56 @@ impl Visitor {
             Err(error) if is_of_namespace_that_ends(&error) => event.told(now),
             done => done.map(|_| event.told(now))?,
         }
-        Ok(true)
+        Ok(())
     }
 
     /// After a success all is as before; after a failure the next visit waits.
-    fn note(&mut self, result: Result<(), KubernetesError>) {
-        let server = self.settings.access.server();
-        match result {
-            Ok(()) => {
-                (self.n_failures, self.wait_until) = (0, None);
-                if self.trouble.take().is_some() {
-                    let text = format!("kubernetes: the API server {server} is reached again");
-                    (self.log)(false, &text);
-                }
+    fn note_conditions(&mut self, result: Result<(), KubernetesError>) {
+        let Err(error) = result else {
+            let server = self.settings.access.server();
+            if std::mem::take(&mut self.of_conditions).trouble.is_some() {
+                let text = format!("kubernetes: the API server {server} is reached again");
+                (self.log)(false, &text);
             }
-            Err(error) => {
-                self.n_failed += 1;
-                let wait = self.wait_after(&error);
-                self.n_failures = (self.n_failures + 1).min(MAX_DOUBLINGS);
-                self.wait_until = Some(Instant::now() + wait);
-                let text = format!("{}{}", error.chain(), remedy(&error));
-                // One line for each kind of trouble, not for each try.
-                if self.trouble.as_ref() != Some(&text) {
-                    let line = format!("kubernetes: {text}; conditions wait");
-                    (self.log)(true, &line);
-                    self.trouble = Some(text);
-                }
-            }
+            return;
+        };
+        self.n_failed += 1;
+        let wait = self.wait_after(&error, self.of_conditions.n_failures);
+        let text = format!("{}{}", error.chain(), remedy(&error));
+        // One line for each kind of trouble, not for each try.
+        if self.of_conditions.begins(wait, &text) {
+            let line = format!("kubernetes: {text}; conditions wait");
+            (self.log)(true, &line);
+        }
+    }
+
+    fn note_event(&mut self, error: &KubernetesError, is_dropped: bool) {
+        self.n_failed += 1;
+        let wait = self.wait_after(error, self.of_events.n_failures);
+        let what = match is_dropped {
+            true => "this event is dropped, the next ones wait",
+            false => "events wait",
+        };
+        let text = format!("{}{}; {what}", error.chain(), remedy(error));
+        if self.of_events.begins(wait, &text) {
+            let line = format!("kubernetes: {text}; conditions go on");
+            (self.log)(true, &line);
+        }
+    }
+
+    fn events_go_well(&mut self) {
+        if std::mem::take(&mut self.of_events).trouble.is_some() {
+            (self.log)(false, "kubernetes: events are taken again");
         }
     }
 
     /// How long to wait: as the API server says, or twice as long as before. Nodes differ by up
     /// to a quarter, so that they do not come back together.
-    fn wait_after(&self, error: &KubernetesError) -> Duration {
+    fn wait_after(&self, error: &KubernetesError, n_failures: u32) -> Duration {
         let pace = self.settings.pace;
         let doubled = pace
             .first_wait
-            .saturating_mul(1 << self.n_failures.min(MAX_DOUBLINGS));
+            .saturating_mul(1 << n_failures.min(MAX_DOUBLINGS));
         let wait = doubled.min(pace.longest_wait);
         let wait = wait.max(error.retry_after().unwrap_or_default());
         let quarter = stable_hash(&format!("{}{}", self.settings.node, self.n_requests)) % 256;
@@ -269,7 +352,11 @@ impl Visitor {
         inbox.stats.n_requests = self.n_requests;
         inbox.stats.n_failed = self.n_failed;
         inbox.stats.n_dropped = self.events.n_untold;
-        inbox.stats.trouble.clone_from(&self.trouble);
+        // An event that was dropped is no trouble any more once the next may be told.
+        let of_events = self.of_events.trouble.as_ref();
+        let of_events = of_events.filter(|_| !self.of_events.is_over());
+        let trouble = self.of_conditions.trouble.as_ref().or(of_events);
+        inbox.stats.trouble = trouble.cloned();
     }
 }
 
@@ -286,6 +373,17 @@ fn remedy(error: &KubernetesError) -> &'static str {
 /// How often an event happened, as the API server has it.
 fn count_of(event: &Value) -> u64 {
     event["series"]["count"].as_u64().unwrap_or(1)
+}
+
+/// Whether the same request can only be refused again: it is wrong (400, 422), or not allowed
+/// (403). A token that is refused is read anew, and what comes too often, too early or at the
+/// same time as another's is tried again.
+fn is_final(error: &KubernetesError) -> bool {
+    let is_refusal = |status| (400..500).contains(&status);
+    let is_passing = |status| matches!(status, 401 | 408 | 409 | 425 | 429);
+    error
+        .status()
+        .is_some_and(|status| is_refusal(status) && !is_passing(status))
 }
 
 fn is_of_namespace_that_ends(error: &KubernetesError) -> bool {

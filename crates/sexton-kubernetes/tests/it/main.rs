@@ -1,7 +1,8 @@
 //! The thread that tells the API server, against one that answers as it is told to: how often it
 //! asks, and what it does when it is refused. What a real API server makes of the same requests
-//! is tested in `tests/real`.
+//! is tested in `tests/real`. And that what is deployed fits the schemas of API servers.
 
+mod schemas;
 mod server;
 
 use std::fs;
@@ -10,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sexton_kubernetes::conditions::Hold;
-use sexton_kubernetes::{Access, Pace, Problem, Settings, Teller, Turn, Verdict};
+use sexton_kubernetes::{Access, Pace, Pod, Problem, Settings, Teller, Turn, Verdict};
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;
+use sexton_model::moment::Moment;
 use sexton_testkit::TempTree;
 
 use server::{Answer, Server};
@@ -41,6 +43,10 @@ struct Place {
 }
 
 fn start() -> Place {
+    start_with(PACE)
+}
+
+fn start_with(pace: Pace) -> Place {
     let server = Server::start();
     let tree = TempTree::new();
     let token = tree.path().join("token");
@@ -58,7 +64,7 @@ fn start() -> Place {
         node: "node-1".into(),
         runbooks: "docs/codes/".into(),
         version: "0",
-        pace: PACE,
+        pace,
     };
     let teller = Teller::start(settings, Box::new(|_, _| {})).expect("a thread");
     Place {
@@ -80,6 +86,7 @@ fn verdict(minute: u64, is_bad: bool) -> Verdict {
         pods: Vec::new(),
     };
     Verdict {
+        at: Moment::from_ns(minute * MINUTE),
         wall_ns: minute * MINUTE,
         problems: is_bad.then(|| problem.clone()).into_iter().collect(),
         turns: is_bad
@@ -166,6 +173,76 @@ fn a_refused_token_is_read_again() {
     wait_for("the trouble is over", || {
         place.teller.stats().trouble.is_none()
     });
+}
+
+/// A verdict whose finding is about a pod of each namespace.
+fn about_pods(minute: u64, namespaces: &[&str]) -> Verdict {
+    let mut verdict = verdict(minute, true);
+    verdict.turns[0].problem.pods = namespaces
+        .iter()
+        .map(|namespace| Pod {
+            namespace: (*namespace).into(),
+            name: "web".into(),
+            uid: format!("uid-{namespace}"),
+            ..Pod::default()
+        })
+        .collect();
+    verdict
+}
+
+#[test]
+fn a_refused_event_does_not_hold_up_conditions() {
+    for status in [400, 403, 422, 500] {
+        let place = start_with(Pace {
+            first_wait: Duration::from_secs(60),
+            longest_wait: Duration::from_secs(60),
+            ..PACE
+        });
+        place
+            .server
+            .answer(Answer::If("namespaces/shop/events".into(), status));
+        place.teller.tell(about_pods(1, &["shop"]));
+        wait_for("the event is refused", || {
+            place.teller.stats().n_failed == 1
+        });
+        let stats = place.teller.stats();
+        let is_dropped = status != 500;
+        assert_eq!(stats.n_dropped, u64::from(is_dropped), "{status}");
+        let trouble = stats.trouble.expect("there is some");
+        assert!(trouble.contains(&format!("answered {status}")), "{trouble}");
+        let mut next = verdict(2, true);
+        next.turns.clear();
+        next.problems[0].family = Family::ContainerChurn;
+        place.teller.tell(next);
+        wait_for("a condition that changes is told", || {
+            place.server.told("SextonContainerChurn", "True")
+        });
+    }
+}
+
+#[test]
+fn a_refused_event_does_not_stop_the_others() {
+    let place = start();
+    place
+        .server
+        .answer(Answer::If("namespaces/shop/events".into(), 403));
+    place
+        .teller
+        .tell(about_pods(1, &["shop", "../../nodes", "a b", "bank"]));
+    wait_for("the event after it is told", || {
+        let requests = place.server.requests();
+        requests
+            .iter()
+            .any(|it| it.starts_with("POST") && it.contains("namespaces/bank/events"))
+    });
+    wait_for("the trouble is over", || {
+        place.teller.stats().trouble.is_none()
+    });
+    let stats = place.teller.stats();
+    assert_eq!((stats.n_failed, stats.n_dropped), (1, 3));
+    let requests = place.server.requests();
+    let is_strange = |it: &&String| it.contains("..") || it.contains("a b");
+    assert_eq!(requests.iter().find(is_strange), None);
 }
 
 #[test]

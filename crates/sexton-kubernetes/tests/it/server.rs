@@ -17,6 +17,8 @@ pub enum Answer {
     Status(u16, Option<u64>),
     /// With this status, unless the request has this text in its head.
     Unless(String, u16),
+    /// With this status, if the request has this text in its head.
+    If(String, u16),
     /// Not at all.
     Close,
     /// As a good one, after a while.
@@ -108,6 +110,8 @@ fn serve(shared: &Mutex<Shared>, stream: TcpStream) -> std::io::Result<()> {
         Answer::Status(status, retry_after) => (status, retry_after),
         Answer::Unless(text, _) if head.contains(&text) => (200, None),
         Answer::Unless(_, status) => (status, None),
+        Answer::If(text, status) if head.contains(&text) => (status, None),
+        Answer::If(..) => (200, None),
         Answer::Close => return Ok(()),
         Answer::Slow(time) => {
             thread::sleep(time);

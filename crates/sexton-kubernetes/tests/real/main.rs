@@ -16,6 +16,7 @@ use sexton_kubernetes::{
 };
 use sexton_model::family::Family;
 use sexton_model::finding::Severity;
+use sexton_model::moment::Moment;
 
 use cluster::Cluster;
 use proxy::Fault;
@@ -28,7 +29,7 @@ const PACE: Pace = Pace {
     hold: Hold {
         clear: Duration::from_secs(1),
         longest_clear: Duration::from_secs(1),
-        blind: Duration::from_secs(1),
+        blind: Duration::from_secs(2),
         remembered: Duration::from_secs(60),
     },
 };
@@ -169,6 +170,7 @@ fn verdict(problem: Option<Problem>, is_turn: bool) -> Verdict {
         wall_ns: now_ns(),
     };
     Verdict {
+        at: Moment::from_ns(now_ns()),
         wall_ns: now_ns(),
         turns: problem
             .clone()

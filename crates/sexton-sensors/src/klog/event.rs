@@ -65,7 +65,7 @@ pub(super) fn describe(
     };
     let says = KernelLine {
         level: Some(line.level_name().to_owned()),
-        seq: Some(line.seq),
+        seq: line.seq,
         written_by: Some(line.written_by().to_owned()),
         time_error_ns: Some(time_error_ns),
         device: device.map(str::to_owned),

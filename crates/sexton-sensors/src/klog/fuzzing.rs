@@ -4,17 +4,18 @@ use sexton_model::fact::klog::KernelLine;
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
+use super::by_syslog;
 use super::event::{self, Interfaces};
 use super::keep::Keeper;
 use super::line::Line;
 use super::sequence::Sequence;
 use super::times::Clocks;
 
-/// What is told of a record of `/dev/kmsg`, if it is recorded.
+/// What is told of a record of `/dev/kmsg`, or of a line of syslog(2), if it is recorded.
 pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, KernelLine)> {
-    let line = Line::parse(record)?;
+    let line = Line::parse(record).or_else(|| by_syslog::parse(record))?;
     let mut sequence = Sequence::default();
-    sequence.advance(line.seq);
+    sequence.advance(line.seq.unwrap_or(0));
     sequence.advance(line.us);
     let clocks = Clocks {
         now: Moment::from_ns(1 << 50),

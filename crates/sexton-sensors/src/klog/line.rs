@@ -10,8 +10,8 @@ pub(super) struct Line {
     pub(super) facility: u64,
     /// 0 (emergency) to 7 (debug).
     pub(super) level: u8,
-    /// The record's number since boot.
-    pub(super) seq: u64,
+    /// The record's number since boot. syslog(2) has none.
+    pub(super) seq: Option<u64>,
     /// When it was written, on the clock of the log.
     pub(super) us: u64,
     /// The text, as it was before it was escaped.
@@ -39,7 +39,7 @@ impl Line {
         Some(Self {
             facility: priority >> 3,
             level: (priority & 7) as u8,
-            seq,
+            seq: Some(seq),
             us,
             text,
             bus: bus.map(|device| unescape(after_subsystem(device))),
@@ -67,7 +67,7 @@ fn after_subsystem(device: &[u8]) -> &[u8] {
     colon.map_or(device, |at| &device[at + 1..])
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let digits = plain.then(|| str::from_utf8(digits).ok()).flatten()?;
     digits.parse().ok()
@@ -112,7 +112,7 @@ mod tests {
         Some(Line {
             facility,
             level,
-            seq,
+            seq: Some(seq),
             us,
             text: text.to_vec(),
             bus: None,

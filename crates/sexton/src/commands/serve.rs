@@ -118,6 +118,7 @@ fn options(args: &ServeArgs, token: Option<String>, policy: Policy) -> Options {
         is_lazy: false,
         agent: None,
         more: None,
+        open: &[],
     }
 }
 

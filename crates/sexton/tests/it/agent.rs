@@ -242,6 +242,34 @@ fn it_serves_health_and_metrics() {
     );
 }
 
+/// A kubelet's probes send no token, and must not be answered with anything that needs one.
+#[test]
+fn probes_need_no_token_and_reveal_nothing() {
+    const TOKEN: &str = "a-token-of-this-test";
+    let place = Place::new("");
+    let token = place.folder().join("token");
+    fs::write(&token, TOKEN).expect("a file");
+    let config = fs::read_to_string(place.config()).expect("it is there");
+    let listen = format!("http = \"127.0.0.1:0\"\ntoken_file = {token:?}\n");
+    let config = config.replace("http = \"127.0.0.1:0\"\n", &listen);
+    fs::write(place.config(), config).expect("a file");
+    let _running = place.start();
+    let body = |answer: &str| answer.split_once("\r\n\r\n").map(|it| it.1.to_owned());
+    let health = place.get("/healthz", "");
+    assert!(health.starts_with("HTTP/1.1 200"), "{health}");
+    assert_eq!(body(&health).as_deref(), Some("ok\n"));
+    let ready = place.get("/readyz", "");
+    assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
+    assert_eq!(body(&ready).as_deref(), Some("not judged yet\n"));
+    for path in ["/metrics", "/", "/api/v1/agent", "/healthz/", "/healthz/x"] {
+        let answer = place.get(path, "");
+        assert!(answer.starts_with("HTTP/1.1 401"), "{path}: {answer}");
+    }
+    let bearer = format!("authorization: Bearer {TOKEN}\r\n");
+    let metrics = place.get("/metrics", &bearer);
+    assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
+}
+
 #[test]
 fn threads_that_answer_clients_are_confined_and_no_others() {
     let place = Place::new("");

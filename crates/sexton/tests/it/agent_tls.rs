@@ -51,7 +51,7 @@ fn curl(place: &Place, address: &str, more: &[&str]) -> Output {
         .args(["--silent", "--show-error", "--verbose", "--max-time", "20"])
         .args(["--cacert", "tls.crt"])
         .args(more)
-        .arg(format!("{address}/healthz"))
+        .arg(address)
         .current_dir(place.folder())
         .output()
         .expect("curl is installed by the set-up")
@@ -67,13 +67,21 @@ fn tls_and_token_are_asked_for_and_a_renewed_certificate_is_taken() {
     let port = port.expect("an address with TLS");
     let bearer = format!("Authorization: Bearer {TOKEN}");
     let with_token = ["--header", bearer.as_str()];
-    let said = curl(&place, &address, &with_token);
-    assert_eq!(stdout(&said), "ok\n", "{}", stderr(&said));
+    let metrics = format!("{address}/metrics");
+    let said = curl(&place, &metrics, &with_token);
+    let text = stdout(&said);
+    assert!(text.contains("sexton_findings_open"), "{}", stderr(&said));
     assert!(stderr(&said).contains("CN=first"), "{}", stderr(&said));
-    let without = curl(&place, &address, &[]);
+    let without = curl(&place, &metrics, &[]);
     assert!(stdout(&without).contains("401"), "{}", stdout(&without));
-    let plain = curl(&place, &format!("http://127.0.0.1:{port}"), &with_token);
+    let plain = format!("http://127.0.0.1:{port}/metrics");
+    let plain = curl(&place, &plain, &with_token);
     assert!(!plain.status.success(), "{}", stdout(&plain));
+
+    // A probe of a kubelet has no token.
+    let address = format!("{address}/healthz");
+    let said = curl(&place, &address, &[]);
+    assert_eq!(stdout(&said), "ok\n", "{}", stderr(&said));
 
     make_certificate(place.folder(), "second");
     running.signal("-HUP");

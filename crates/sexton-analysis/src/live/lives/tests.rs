@@ -41,6 +41,7 @@ fn diagnosis(found: Found) -> Diagnosis {
             code: "MCG001",
             what: "dying memory cgroups",
             because: "no census".into(),
+            silent: None,
         }],
         _ => Vec::new(),
     };

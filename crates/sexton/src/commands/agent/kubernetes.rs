@@ -126,7 +126,10 @@ fn verdict(judged: &Judged<'_>, pods: &Pods, least: Severity) -> Verdict {
             family: rule.family,
             code: rule.code,
             because: it.because.clone(),
-            is_essential: rule.is_essential || is_blind(rule.family, diagnosis),
+            // "No finding" must not be said of what a sensor would have had to look at.
+            is_essential: rule.is_essential
+                || it.silent.is_some()
+                || is_blind(rule.family, diagnosis),
         })
     });
     let boots = judged.boot_proofs.iter().filter_map(|proof| {
@@ -139,6 +142,7 @@ fn verdict(judged: &Judged<'_>, pods: &Pods, least: Severity) -> Verdict {
         })
     });
     Verdict {
+        at: judged.step.at,
         wall_ns,
         problems: problems.collect(),
         not_assessed: not_assessed.collect(),
@@ -172,4 +176,50 @@ fn problem(finding: &Finding, diagnosis: &Diagnosis, pods: Option<&Pods>) -> Opt
         }),
         pods: pods.map(|pods| pods.of(finding)).unwrap_or_default(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sexton_analysis::live::{Lives, Step};
+    use sexton_analysis::{Policy, judge};
+    use sexton_kubernetes::conditions::{Board, Hold, Status};
+    use sexton_model::diagnosis::NotJudged;
+    use sexton_model::family::Family;
+    use sexton_model::moment::Moment;
+    use sexton_model::timeline::Records;
+
+    /// What the condition of unit loops says when of its rules only UNIT001 was not assessed.
+    fn check(silent: Option<&'static str>, expected: Status) {
+        let not_judged = NotJudged {
+            code: "UNIT001",
+            what: "restart loops",
+            because: "cannot reach systemd over D-Bus".into(),
+            silent,
+        };
+        let diagnosis = Diagnosis {
+            not_judged: vec![not_judged],
+            ..judge(&Records::default(), &Policy::default())
+        };
+        let step = Step {
+            at: Moment::from_ns(1),
+            diagnosis,
+            changes: Vec::new(),
+        };
+        let judged = Judged {
+            step: &step,
+            lives: &Lives::default(),
+            boot_proofs: &[],
+        };
+        let verdict = verdict(&judged, &Pods::default(), Severity::Warning);
+        let mut board = Board::new(Hold::default(), "", 0);
+        board.take(&verdict);
+        assert_eq!(board.status(Family::UnitLoop), expected, "{verdict:?}");
+    }
+
+    #[test]
+    fn a_rule_whose_sensor_is_blind_leaves_its_family_unknown() {
+        check(Some("units"), Status::Unknown);
+        check(None, Status::False);
+    }
 }

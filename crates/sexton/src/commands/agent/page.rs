@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use sexton_agent::{Shared, Status};
@@ -25,6 +25,14 @@ const MAX_UPLOAD: u64 = 64 << 20;
 
 /// A judgement that is older than this is no sign of health: three steps.
 const FRESH_NS: u64 = 90_000_000_000;
+
+/// An agent whose loop has not come round for this long is stuck. Nothing that it waits for by
+/// itself takes as long, and a sick disk may hold it up for a minute.
+const STUCK: Duration = Duration::from_secs(300);
+
+/// Probes of kubelets and load balancers send no token. They are answered in fixed words, which
+/// name no path and no finding; `sexton status` has the rest.
+const PROBES: &[&str] = &["/healthz", "/readyz"];
 
 /// The server, if there is one.
 pub struct Page(Option<Serving>);
@@ -63,6 +71,7 @@ impl Page {
             more: Some(Box::new(move |path, accept| {
                 more(path, accept, &status, &scrape)
             })),
+            open: PROBES,
         };
         let tls = config.tls.as_ref();
         let tls = tls
@@ -140,12 +149,20 @@ fn token(config: &Config) -> Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-fn more(path: &str, accept: Option<&str>, shared: &Shared, scrape: &Scrape) -> Option<Plain> {
-    let plain = |status: u16, text: String| Plain {
+/// The answer to a probe.
+fn said(outcome: Result<(), &str>) -> Plain {
+    let (status, word) = match outcome {
+        Ok(()) => (200, "ok"),
+        Err(why) => (503, why),
+    };
+    Plain {
         status,
         kind: "text/plain; charset=utf-8",
-        text,
-    };
+        text: format!("{word}\n"),
+    }
+}
+
+fn more(path: &str, accept: Option<&str>, shared: &Shared, scrape: &Scrape) -> Option<Plain> {
     match path {
         "/metrics" => {
             let (kind, text) = scrape.answer(&shared.get(), accept);
@@ -156,25 +173,74 @@ fn more(path: &str, accept: Option<&str>, shared: &Shared, scrape: &Scrape) -> O
             })
         }
         "/healthz" => {
-            let status = shared.get();
-            Some(match trouble(&status, clock::wall_ns()) {
-                None => plain(200, "ok\n".into()),
-                Some(why) => plain(503, format!("{why}\n")),
-            })
+            let is_alive = is_alive(&shared.get(), Instant::now());
+            Some(said(is_alive.then_some(()).ok_or("stuck")))
         }
-        "/readyz" => Some(match shared.get().state {
-            Some(_) => plain(200, "ok\n".into()),
-            None => plain(503, "not judged yet\n".into()),
-        }),
+        "/readyz" => Some(said(is_ready(&shared.get(), clock::wall_ns()))),
         _ => None,
     }
 }
 
-/// What keeps the agent from its job.
-fn trouble(status: &Status, now_ns: u64) -> Option<String> {
-    if let Some(why) = &status.disk_trouble {
-        return Some(format!("cannot record: {why}"));
+/// Whether the agent's loop comes round. A sick node is no reason to kill the agent: only what
+/// a restart of the agent can mend is.
+fn is_alive(status: &Status, now: Instant) -> bool {
+    let stood = |stepped| now.saturating_duration_since(stepped) >= STUCK;
+    !status.stepped.is_some_and(stood)
+}
+
+/// Whether the agent does its job: records, and has a verdict that is new. If not, why not, in
+/// a few words.
+fn is_ready(status: &Status, now_ns: u64) -> Result<(), &'static str> {
+    if status.disk_trouble.is_some() {
+        return Err("cannot record");
     }
-    let since = status.judged_wall_ns.unwrap_or(status.started_wall_ns);
-    (now_ns.saturating_sub(since) > FRESH_NS).then(|| "the node is not judged any more".into())
+    match status.judged_wall_ns {
+        None => Err("not judged yet"),
+        Some(judged) if now_ns.saturating_sub(judged) > FRESH_NS => Err("not judged any more"),
+        Some(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW_NS: u64 = 1_000 * 1_000_000_000;
+
+    /// A status whose loop came round this long ago, and what the probes say of it.
+    fn check(stepped_s: u64, status: Status, is_well: bool, ready: Result<(), &str>) {
+        let (began, stepped) = (Instant::now(), Duration::from_secs(stepped_s));
+        let status = Status {
+            stepped: Some(began),
+            ..status
+        };
+        assert_eq!(is_alive(&status, began + stepped), is_well, "{status:?}");
+        assert_eq!(is_ready(&status, NOW_NS), ready, "{status:?}");
+    }
+
+    fn judged(seconds_ago: u64) -> Status {
+        Status {
+            judged_wall_ns: Some(NOW_NS - seconds_ago * 1_000_000_000),
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn only_a_stuck_loop_is_dead() {
+        check(1, judged(10), true, Ok(()));
+        check(1, Status::default(), true, Err("not judged yet"));
+        check(299, judged(90), true, Ok(()));
+        check(1, judged(91), true, Err("not judged any more"));
+        check(300, judged(10), false, Ok(()));
+        assert!(is_alive(&Status::default(), Instant::now()));
+    }
+
+    #[test]
+    fn a_sick_disk_is_said_in_fixed_words() {
+        let sick = Status {
+            disk_trouble: Some("cannot write /var/lib/sexton/boots/x: no space left".into()),
+            ..judged(10)
+        };
+        check(1, sick, true, Err("cannot record"));
+    }
 }
