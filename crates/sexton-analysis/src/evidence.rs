@@ -11,6 +11,7 @@
 //! - `readers`: who had the kernel work on memory cgroups, by `kernel_walks` on its stack;
 //! - `kernel_log`, `nic_troubles`: known lines, and what went wrong with NICs;
 //! - `disk_load`: times in which a disk was busy, who used it and who waited;
+//! - `limits`: how near limits are, and which are as tight as they are meant to be;
 //! - `last_lines`: what units wrote before they failed;
 //! - `memory_load`: times in which tasks waited for memory, and whose cgroups and processes;
 //! - `kernel_wait`: what a task waits for, by the kernel functions it is in;
@@ -29,6 +30,7 @@ pub(crate) mod growth;
 pub(crate) mod kernel_log;
 pub(crate) mod kernel_wait;
 pub(crate) mod last_lines;
+pub(crate) mod limits;
 pub(crate) mod makers;
 pub(crate) mod memory_load;
 pub(crate) mod nameless;

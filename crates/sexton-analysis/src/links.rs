@@ -7,6 +7,9 @@ mod container_to_pile;
 mod cpu002_cpu001;
 mod held_net001;
 mod hw001_io001;
+mod hw001_nic001;
+mod hw001_task001;
+mod io001_cpu001;
 mod io001_task001;
 mod lost_krn001;
 mod mcg001_cpu002;
@@ -46,7 +49,10 @@ static LINKS: &[&LinkRule] = &[
     &pile_to_count::LINK,
     &mem002_io001::LINK,
     &hw001_io001::LINK,
+    &hw001_task001::LINK,
+    &hw001_nic001::LINK,
     &io001_task001::LINK,
+    &io001_cpu001::LINK,
     &task002_lim001::LINK,
     &mcg001_cpu002::LINK,
     &same_work::STORM_SATURATES,

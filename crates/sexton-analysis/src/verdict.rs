@@ -77,10 +77,11 @@ fn state(
     began: Option<Moment>,
 ) -> State {
     let gravest = chains.first().map_or(&[][..], Vec::as_slice);
-    // What is over sorts behind what is not.
+    // What is over sorts behind what is not, and may be graver than all that goes on.
     let is_trouble = !age::is_over(findings, gravest, began)
-        && findings
+        && gravest
             .iter()
+            .filter_map(|id| finding(findings, id))
             .any(|finding| finding.severity > Severity::Note);
     match is_trouble {
         true if begins_with_a_cause(findings, gravest) => State::CauseFound,

@@ -125,6 +125,8 @@ pub struct UnitSurvey {
     /// Services that systemd has restarted, and how often since they were last started
     /// otherwise.
     pub restarts: Vec<(String, u64)>,
+    /// Services that wait for their next restart.
+    pub waiting: Vec<String>,
     /// Services whose restarts could not be asked for in time.
     pub n_unasked: u64,
     /// Seconds since boot: restarts are not older.

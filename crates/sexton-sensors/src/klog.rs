@@ -218,8 +218,11 @@ impl Klog {
         interfaces: impl FnOnce() -> &'i Interfaces,
         out: &mut Sink,
     ) {
+        // The first line that is left tells how far back the log reaches, whatever it says.
+        let is_first = self.n_lines == 0;
         self.n_lines += 1;
-        let Some(repeated) = self.keeper.keep(line) else {
+        let kept = self.keeper.keep(line);
+        let Some(repeated) = kept.or(is_first.then_some(0)) else {
             self.n_left_out += 1;
             return;
         };

@@ -1,6 +1,6 @@
 //! Times in which a disk was busy without a break, what it did then, and who used it and waited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use sexton_model::fact::disk::{self as fact, DISK_SEEN, DISK_USER, DISK_WAITERS, DiskUse};
@@ -94,6 +94,25 @@ pub(crate) fn stall(case: &Case<'_>, disk: &Subject) -> Option<(Moment, Moment)>
         before = Some(at);
     }
     longest
+}
+
+/// Part of the looks in a span in which a task waited that may have waited for this disk. `None`
+/// where nothing was looked at.
+pub(crate) fn waits(case: &Case<'_>, disk: &Subject, (from, to): (Moment, Moment)) -> Option<f64> {
+    let is_inside = |at: Moment| at >= from && at <= to;
+    let node = Subject::node();
+    let looks = case.samples(&DISK_WAITERS, &node);
+    let n_looks = looks.filter(|(at, _)| is_inside(*at)).count();
+    let names = names(case, disk);
+    // Which disk a process without open files waits for is not to be seen.
+    let is_about = |says: &DiskUse| {
+        says.disks.is_empty() || says.disks.iter().any(|disk| names.contains(disk))
+    };
+    let waiting = case
+        .events(&DISK_USER)
+        .filter(|event| is_inside(event.at) && event.says.waits && is_about(event.says));
+    let waiting: BTreeSet<Moment> = waiting.map(|event| event.at).collect();
+    (n_looks > 0).then(|| waiting.len() as f64 / n_looks as f64)
 }
 
 /// Who used a disk or waited for it: a container, a service, or processes of one name.

@@ -44,18 +44,45 @@ impl Course {
     }
 }
 
+/// A pile is as low as it was at its lowest within this part of it: counts waver.
+const WAVERS: f64 = 0.05;
+
+/// The counts that tell of the course of now. A pile that was freed and grows again, or stands
+/// for longer than a drain takes, is judged from its last turn on; one that still becomes less
+/// by all counts.
+fn since_the_turn(points: &[(Moment, f64)]) -> &[(Moment, f64)] {
+    let by_count =
+        |a: &(usize, &(Moment, f64)), b: &(usize, &(Moment, f64))| a.1.1.total_cmp(&b.1.1);
+    let Some((top, _)) = points.iter().enumerate().max_by(by_count) else {
+        return points;
+    };
+    let after = &points[top..];
+    let lowest = after.iter().map(|point| point.1).fold(f64::MAX, f64::min);
+    let step = LEAST.max(WAVERS * lowest);
+    let turn = after.iter().position(|point| point.1 <= lowest + step);
+    let tail = &after[turn.unwrap_or(0)..];
+    let (Some(first), Some(last)) = (tail.first(), tail.last()) else {
+        return points;
+    };
+    let stands = last.0.since(first.0).as_secs_f64() > GONE_WITHIN;
+    // Fewer come and go with each deploy.
+    let is_pile_again = last.1 > lowest + step && last.1 >= FLOOR.default;
+    let grows = is_pile_again && Trend::of(tail).is_some_and(|tail| tail.least() > 0.0);
+    match stands || grows {
+        true => tail,
+        false => points,
+    }
+}
+
 /// What the pile of an origin does. The longer look back decides.
 pub(crate) fn course(origin: &Origin<'_>) -> Course {
-    let most = origin
-        .points
-        .iter()
-        .map(|point| point.1)
-        .fold(0.0, f64::max);
-    let last = origin.points.last().map_or(0.0, |point| point.1);
+    let points = since_the_turn(&origin.points);
+    let most = points.iter().map(|point| point.1).fold(0.0, f64::max);
+    let last = points.last().map_or(0.0, |point| point.1);
     if last <= 0.5 * most {
         return Course::Drains;
     }
-    let watched = Trend::of(&origin.points);
+    let watched = Trend::of(points);
     let drains = |trend: Trend| {
         let is_less = trend.per_second + 2.0 * trend.error < 0.0;
         is_less && last <= -trend.per_second * GONE_WITHIN
@@ -240,6 +267,26 @@ mod tests {
         assert_eq!(origin(&nibbled, &[]), Course::Stands);
         // From two points nothing is told.
         assert_eq!(origin(&[10.0, 30.0], &[]), Course::Stands);
+    }
+
+    #[test]
+    fn a_pile_that_was_freed_is_judged_from_then_on() {
+        // Freed from 68,000 to 5,000, and the leak goes on.
+        let back = [68_000.0, 68_000.0, 5_000.0, 7_300.0, 9_700.0, 12_000.0];
+        let Course::Grows(trend) = origin(&back, &[]) else {
+            panic!("it grows")
+        };
+        assert!((250.0..270.0).contains(&trend.per_second), "{trend:?}");
+        // Freed, and it stands for longer than a drain takes.
+        let mut stands = vec![68_000.0, 40_000.0];
+        stands.extend(std::iter::repeat_n(5_000.0, 80));
+        assert_eq!(origin(&stands, &[]), Course::Stands);
+        // A deploy that drains, and a few that come with the next.
+        assert_eq!(origin(&[0.0, 400.0, 3.0, 5.0, 8.0], &[]), Course::Drains);
+        let sawtooth = [0.0, 400.0, 100.0, 200.0, 300.0];
+        assert_eq!(origin(&sawtooth, &[]), Course::Stands);
+        let slower = [9_000.0, 5_000.0, 3_000.0, 2_900.0, 2_850.0];
+        assert_eq!(origin(&slower, &[]), Course::Drains);
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub(crate) fn watched(case: &Case<'_>) -> Duration {
 struct State {
     is_waiting: bool,
     is_running: bool,
+    is_stopped: bool,
     since: Option<Moment>,
 }
 
@@ -77,15 +78,18 @@ impl State {
         Some(Self {
             is_waiting: says.sub.as_deref() == Some("auto-restart"),
             is_running: says.sub.as_deref() == Some("running"),
+            is_stopped: says.sub.as_deref() == Some("dead"),
             since: says.state_monotonic_ns.map(Moment::from_ns),
         })
     }
 
-    /// A unit that runs for three times as long as its restarts were apart has recovered.
+    /// A unit that runs for three times as long as its restarts were apart has recovered. One
+    /// that was stopped keeps its count (`NRestarts`) and is not restarted; one in a loop waits
+    /// for its next restart instead.
     fn is_over(&self, case: &Case<'_>, per_hour: f64) -> bool {
         let apart = Duration::from_secs_f64(HOUR / per_hour.max(1e-3));
         let runs = self.since.map(|since| case.now().since(since));
-        self.is_running && runs.is_some_and(|runs| runs > apart * 3)
+        self.is_stopped || self.is_running && runs.is_some_and(|runs| runs > apart * 3)
     }
 }
 
@@ -105,7 +109,7 @@ pub(crate) struct Loop<'a> {
     pub(crate) per_hour_now: f64,
     /// It waited for its next restart when it was first seen.
     pub(crate) is_waiting: bool,
-    /// It runs for longer than its restarts were apart.
+    /// It runs for longer than its restarts were apart, or was stopped.
     pub(crate) is_over: bool,
 }
 

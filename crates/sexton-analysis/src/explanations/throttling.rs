@@ -7,7 +7,7 @@ use sexton_model::subject::Subject;
 
 use super::{any_of, not_seen, plays_a_part, ruled_out, told};
 use crate::case::Case;
-use crate::words::figures::percent;
+use crate::words::figures::{percent, plural};
 
 const NAME: &str = "cpu throttling by quota";
 
@@ -56,7 +56,8 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         _ => {
             let ratio = worst.map_or(0.0, |(ratio, _)| ratio);
             let text = format!(
-                "of {n} cgroups with a quota none used it up in more than {} of the periods",
+                "of {} with a quota none used it up in more than {} of the periods",
+                plural(n as u64, "cgroup"),
                 percent(ratio)
             );
             ruled_out(

@@ -78,7 +78,7 @@ fn holds(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
 /// What had most of the core in the kernel, which the rule lists first, is the cause's own.
 fn has_core(_: &Case<'_>, cause: &Finding, effect: &Finding) -> Meeting {
     let processes = || effect.touched_of(SubjectKind::Process);
-    let Some(first) = processes().next() else {
+    let Some(first) = processes().next().filter(|_| !are_apart(cause, effect)) else {
         return Meeting::Strangers;
     };
     let is_own_process = cause.touches(first) || is_named_by(cause, first);
@@ -131,6 +131,12 @@ fn is_named_by(cause: &Finding, process: &Subject) -> bool {
     let name = cause.subject.name.strip_suffix(']');
     let pid = name.and_then(|name| name.rsplit_once('['));
     cause.subject.kind == SubjectKind::Task && pid.is_some_and(|(_, pid)| *pid == *process.name)
+}
+
+/// Whether they were at different times, where both say when they were.
+fn are_apart(cause: &Finding, effect: &Finding) -> bool {
+    let is_known = !cause.episodes.is_empty() && !effect.episodes.is_empty();
+    is_known && !at_one_time(cause, effect)
 }
 
 fn at_one_time(cause: &Finding, effect: &Finding) -> bool {

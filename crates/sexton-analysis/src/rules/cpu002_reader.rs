@@ -91,7 +91,7 @@ fn finding(case: &Case<'_>, comm: &str, sightings: &[Sighting]) -> Finding {
     let cores = distinct(|sighting| &sighting.core);
     let worst = sightings
         .iter()
-        .filter_map(|sighting| sighting.ratio)
+        .filter_map(Sighting::part)
         .max_by(f64::total_cmp);
     let who = match processes.first() {
         Some(process) if processes.len() == 1 => format!("{comm} (pid {})", process.name),

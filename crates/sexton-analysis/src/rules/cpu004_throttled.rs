@@ -27,7 +27,7 @@ use crate::evidence::cpu_load::Use;
 use crate::evidence::owners::{self, Place};
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{count, percent, time};
+use crate::words::figures::{percent, plural, time};
 use crate::words::unit_name::systemctl;
 
 const CODE: &str = "CPU004";
@@ -123,7 +123,10 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     for (i, one) in all.iter().enumerate() {
         let mut finding = one.finding(case);
         if n_left > 0 && i + 1 == all.len() {
-            let text = format!("{} more cgroups are throttled", count(n_left as u64));
+            let text = format!(
+                "throttled as well: {}",
+                plural(n_left as u64, "more cgroup")
+            );
             finding
                 .evidence
                 .push(Evidence::speaks_for("pressure: cpu.stat", text));

@@ -22,7 +22,7 @@ use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line, trust};
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{before, count, percent};
+use crate::words::figures::{before, count, percent, times};
 
 const CODE: &str = "CPU005";
 
@@ -198,7 +198,7 @@ fn too_hot(case: &Case<'_>, lines: &[Line<'_>]) -> Finding {
         1 => format!(" of core {}", cores[0].name),
         n => format!(" of {} cores", count(n as u64)),
     };
-    let text = format!("the kernel logged it {} times", count(lines.len() as u64));
+    let text = format!("the kernel logged it {}", times(lines.len()));
     let mut evidence = vec![Evidence::speaks_for("klog", text).value(lines.len() as f64)];
     evidence.extend(
         lines

@@ -11,12 +11,13 @@
 //! Next: have the device that the finding names checked, and move the work off the node before
 //! that. `smartctl -a`, `nvidia-smi -q` and `ras-mc-ctl --errors` show what each counted.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
-use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::finding::{Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -25,7 +26,7 @@ use crate::case::Case;
 use crate::evidence::kernel_log::{self, Line};
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{before, count, times};
+use crate::words::figures::{before, plural, times};
 
 const CODE: &str = "HW001";
 
@@ -94,11 +95,11 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         .iter()
         .map(|(place, lines)| finding(case, place, lines))
         .collect();
-    findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), finding.id()));
+    findings.sort_by_key(|finding| (Reverse(finding.severity), finding.id()));
     let n_left = findings.len().saturating_sub(MAX_FINDINGS);
     findings.truncate(MAX_FINDINGS);
     if let Some(last) = findings.last_mut().filter(|_| n_left > 0) {
-        let text = format!("{} more devices reported errors", count(n_left as u64));
+        let text = format!("{} reported errors", plural(n_left as u64, "more device"));
         last.evidence.push(Evidence::speaks_for("klog", text));
     }
     findings.into_iter().for_each(|finding| out.found(finding));
@@ -156,36 +157,47 @@ fn is_uncorrected(line: Line<'_>) -> bool {
     status.is_some_and(|status| status & STATUS_UNCORRECTED != 0)
 }
 
+/// The lines that decide, and whether they count in full: the gravest that the kernel wrote of
+/// late. Older ones decide only where there is none, and those that a program wrote only where
+/// the kernel wrote none: neither hides what goes wrong now.
+fn deciding<'a>(case: &Case<'_>, lines: &[Line<'a>]) -> (Vec<Line<'a>>, bool) {
+    let since = since(case);
+    let rank = |line: Line<'_>| {
+        let is_of_kernel = line.is_of_kernel();
+        let is_recent = is_of_kernel && line.at() >= since;
+        (is_recent, is_of_kernel, weigh(line).0)
+    };
+    let first = lines.iter().map(|line| rank(*line)).max();
+    let alike = |line: &Line<'_>| {
+        let (_, is_of_kernel, severity) = rank(*line);
+        first.is_some_and(|first| (first.1, first.2) == (is_of_kernel, severity))
+    };
+    let alike = lines.iter().copied().filter(alike).collect();
+    (alike, first.is_some_and(|first| first.0))
+}
+
 fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
-    let gravest = |line: &&Line<'_>| (weigh(**line).0, line.at());
-    let (mut severity, words) = lines
-        .iter()
-        .max_by_key(gravest)
-        .map_or((Severity::Note, String::new()), |line| weigh(*line));
-    let alike: Vec<Line<'_>> = lines
-        .iter()
-        .copied()
-        .filter(|line| weigh(*line).0 == severity)
-        .collect();
-    let last = alike.iter().map(|line| line.at()).max().unwrap_or_default();
-    let confidence = kernel_log::trust(&alike);
-    if last < since(case) || confidence == Confidence::WEAK {
-        severity = Severity::Note;
-    }
+    let (alike, counts_in_full) = deciding(case, lines);
+    let last = alike.iter().copied().max_by_key(|line| line.at());
+    let (severity, words) = last.map_or((Severity::Note, String::new()), weigh);
+    let last = last.map(Line::at).unwrap_or_default();
     let often = times(alike.len());
     Finding {
         code: CODE,
         subject: place.clone(),
-        severity,
-        confidence,
+        severity: match counts_in_full {
+            true => severity,
+            false => Severity::Note,
+        },
+        confidence: kernel_log::trust(&alike),
         title: format!(
             "{} {words} {often}, last {}",
             name(place, lines),
             before(case.now(), last)
         ),
         figure: format!("{words} {often}"),
-        since: lines.iter().map(|line| line.at()).min(),
-        evidence: evidence(lines, alike.len()),
+        since: alike.iter().map(|line| line.at()).min(),
+        evidence: evidence(lines, &alike),
         remedies: remedies(place, lines),
         touched: touched(place, lines),
         episodes: span::longest(alike.iter().map(|line| episode(place, *line)).collect()),
@@ -210,13 +222,20 @@ fn name(place: &Subject, lines: &[Line<'_>]) -> String {
     }
 }
 
-fn evidence(lines: &[Line<'_>], n_alike: usize) -> Vec<Evidence> {
+/// The lines that decide come first.
+fn evidence(lines: &[Line<'_>], alike: &[Line<'_>]) -> Vec<Evidence> {
     let text = format!(
-        "{} lines about it in the kernel log",
-        count(lines.len() as u64)
+        "{} about it in the kernel log",
+        plural(lines.len() as u64, "line")
     );
-    let mut evidence = vec![Evidence::speaks_for("klog", text).value(n_alike as f64)];
-    let worst = |line: &&Line<'_>| std::cmp::Reverse((weigh(**line).0, line.at()));
+    let mut evidence = vec![Evidence::speaks_for("klog", text).value(alike.len() as f64)];
+    let decides = |line: &Line<'_>| {
+        let first = alike.first();
+        first.is_some_and(|first| {
+            first.is_of_kernel() == line.is_of_kernel() && weigh(*first).0 == weigh(*line).0
+        })
+    };
+    let worst = |line: &&Line<'_>| Reverse((decides(line), weigh(**line).0, line.at()));
     let mut sorted: Vec<&Line<'_>> = lines.iter().collect();
     sorted.sort_by_key(worst);
     evidence.extend(sorted.iter().take(MAX_SHOWN).map(|line| line.evidence()));

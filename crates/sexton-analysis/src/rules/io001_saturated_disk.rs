@@ -5,7 +5,8 @@
 //! syncs on it takes many times as long. Databases, container starts and logins are first.
 //! Not this: a disk that is 100 % busy and still answers at once, as an NVMe device does that
 //! serves many requests in parallel; a backup that saturates a disk while nothing else waits
-//! for it (this is a note); time lost to a network filesystem.
+//! for it (this is a note); an idle disk of which the kernel still counts a request that no task
+//! waits for (a note); time lost to a network filesystem.
 //! By hand: `iostat -x 1`, `cat /proc/pressure/io`, `iotop -obP`.
 //! Next: find out whether the process that reads or writes most has to do it now; limit it
 //! (`IOReadBandwidthMax=`, `IOWeight=`, `ionice -c3`) or move it. If no process reads or writes
@@ -18,7 +19,9 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::disk::{DISK_BUSY_RATIO, DISK_COMPLETED, DISK_SEEN};
 use sexton_model::fact::pressure::{PRESSURE_IO_FULL_RATIO, PRESSURE_IO_SOME_RATIO};
 use sexton_model::family::Family;
-use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::finding::{
+    Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity, Stance,
+};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -169,6 +172,35 @@ fn has_part(case: &Case<'_>, disk: &Subject, loads: &[Load<'_>]) -> bool {
     })
 }
 
+/// Whether any task waited while a disk completed nothing: `None` where that was not seen. A
+/// kernel that lost count of a disk's requests shows one for ever, and nothing waits for it.
+fn is_waited_for(case: &Case<'_>, disk: &Subject, span: (Moment, Moment)) -> Option<Evidence> {
+    let waits = disk_load::waits(case, disk, span);
+    let node = Subject::node();
+    let samples: Vec<(Moment, f64)> = case.samples(&PRESSURE_IO_SOME_RATIO, &node).collect();
+    let some = span::mean(&samples, &[span]);
+    let (source, text, is_enough) = match (waits, some) {
+        (Some(waits), _) => (
+            "disks: /proc/PID/stat",
+            format!(
+                "a task was in uninterruptible sleep in {} of the looks",
+                percent(waits)
+            ),
+            waits >= case.limit(&OTHERS),
+        ),
+        (None, Some(some)) => (
+            "pressure: /proc/pressure/io",
+            format!("some task waited for I/O in {} of that time", percent(some)),
+            some >= case.limit(&SOME),
+        ),
+        (None, None) => return None,
+    };
+    Some(match is_enough {
+        true => Evidence::speaks_for(source, text),
+        false => Evidence::against(source, text),
+    })
+}
+
 fn stall(case: &Case<'_>, disk: &Subject) -> Option<Finding> {
     let (from, to) = disk_load::stall(case, disk)?;
     if to.since(from).as_secs_f64() < case.limit(&STALL) {
@@ -176,21 +208,32 @@ fn stall(case: &Case<'_>, disk: &Subject) -> Option<Finding> {
     }
     let length = time(to.since(from));
     let text = format!("it had requests and completed none for {length}");
+    let waited = is_waited_for(case, disk, (from, to));
+    let (severity, confidence) = match waited.as_ref().map(|waited| waited.stance) {
+        Some(Stance::For) => (Severity::Serious, Confidence::CERTAIN),
+        Some(_) => (Severity::Note, Confidence::POSSIBLE),
+        None => (Severity::Warning, Confidence::POSSIBLE),
+    };
+    let name = &disk.name;
+    let unseen = || Evidence::missing("pressure", case.why_silent("pressure"));
     Some(Finding {
         code: CODE,
         subject: disk.clone(),
-        severity: Severity::Serious,
-        confidence: Confidence::CERTAIN,
-        title: format!(
-            "disk {} stalls: it completed no request for {length}",
-            disk.name
-        ),
+        severity,
+        confidence,
+        title: match severity {
+            Severity::Note => format!(
+                "disk {name} has requests that it does not complete, and no task waits for them"
+            ),
+            _ => format!("disk {name} stalls: it completed no request for {length}"),
+        },
         figure: format!("no request completed for {length}"),
         since: Some(from),
         evidence: vec![
             Evidence::speaks_for("disks: /proc/diskstats", text)
                 .value(to.since(from).as_secs_f64())
                 .at(from),
+            waited.unwrap_or_else(unseen),
         ],
         remedies: vec![Remedy::command(
             RemedyKind::Look,

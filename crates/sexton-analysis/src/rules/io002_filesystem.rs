@@ -223,6 +223,52 @@ fn after_errors(case: &Case<'_>) -> Vec<Finding> {
         .collect()
 }
 
+/// What the mount table shows of a filesystem since the kernel stopped it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    ReadOnly,
+    /// It was read-only, and is writable again.
+    Repaired,
+    /// It is writable, and was not seen otherwise.
+    Writable,
+    Nothing,
+}
+
+impl Shown {
+    fn evidence(self) -> Option<Evidence> {
+        const SOURCE: &str = "filesystems: mount table";
+        match self {
+            Self::ReadOnly => {
+                let text = "the filesystem is read-only now";
+                Some(Evidence::speaks_for(SOURCE, text))
+            }
+            Self::Writable => {
+                let text = "it is mounted read-write now: it was mounted again, or the kernel \
+                            (Linux 6.12 to 6.14 of ext4) does not show that it is stopped";
+                Some(Evidence::against(SOURCE, text))
+            }
+            Self::Repaired | Self::Nothing => None,
+        }
+    }
+}
+
+fn shown(case: &Case<'_>, mount: Event<'_, FilesystemSeen>, stopped: Moment) -> Shown {
+    if mount.says.read_only {
+        return Shown::ReadOnly;
+    }
+    let since = case.samples(&fact::FS_READ_ONLY, mount.subject);
+    let since: Vec<f64> = since
+        .filter(|(at, _)| *at > stopped)
+        .map(|(_, value)| value)
+        .collect();
+    match since.contains(&1.0) {
+        // XFS never shows it.
+        _ if since.is_empty() || mount.says.fs_type == "xfs" => Shown::Nothing,
+        true => Shown::Repaired,
+        false => Shown::Writable,
+    }
+}
+
 fn stopped(case: &Case<'_>, device: &Subject, lines: &[Line<'_>]) -> Option<Finding> {
     let is_of_device =
         |event: &Event<'_, FilesystemSeen>| event.says.device.as_deref() == Some(&*device.name);
@@ -234,10 +280,15 @@ fn stopped(case: &Case<'_>, device: &Subject, lines: &[Line<'_>]) -> Option<Find
     if !is_read_only && last < recent {
         return None;
     }
+    let shown = mount.map_or(Shown::Nothing, |mount| shown(case, mount, last));
+    if shown == Shown::Repaired {
+        return None;
+    }
     let subject = mount.map_or(device, |event| event.subject);
-    let confidence = match is_read_only {
-        true => Confidence::CERTAIN,
-        false => kernel_log::trust(lines),
+    let confidence = match shown {
+        Shown::ReadOnly => Confidence::CERTAIN,
+        Shown::Writable => Confidence::POSSIBLE.at_most(kernel_log::trust(lines)),
+        _ => kernel_log::trust(lines),
     };
     let name = match subject.kind {
         SubjectKind::Mount => format!("{} ({})", subject.name, device.name),
@@ -249,22 +300,22 @@ fn stopped(case: &Case<'_>, device: &Subject, lines: &[Line<'_>]) -> Option<Find
         .take(4)
         .map(|one| one.evidence())
         .collect();
-    evidence.extend(is_read_only.then(|| {
-        Evidence::speaks_for(
-            "filesystems: mount table",
-            "the filesystem is read-only now",
-        )
-    }));
+    evidence.extend(shown.evidence());
+    let is = match shown {
+        Shown::Writable => "was made read-only",
+        _ => "is read-only",
+    };
     Some(Finding {
         code: CODE,
         subject: subject.clone(),
-        severity: match confidence > Confidence::WEAK {
-            true => Severity::Serious,
-            false => Severity::Note,
+        severity: match (confidence > Confidence::WEAK, shown) {
+            (true, Shown::Writable) => Severity::Warning,
+            (true, _) => Severity::Serious,
+            (false, _) => Severity::Note,
         },
         confidence,
         title: format!(
-            "filesystem {name} is read-only after an I/O error {}",
+            "filesystem {name} {is} after an I/O error {}",
             before(case.now(), last)
         ),
         figure: "read-only after an error".into(),

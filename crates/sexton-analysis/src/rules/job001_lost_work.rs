@@ -3,7 +3,8 @@
 //! Means: processes of containers, pods or Ray ended badly within seconds after a network
 //! device was reset or got stuck. Their connections went with it.
 //! Not this: what failed just as often before; what was killed for want of memory; what
-//! failed before the device did.
+//! failed before the device did; what failed after a line that a program wrote to the log, which
+//! is a note.
 //! By hand: `kubectl get events`, `ray status`, exit codes of containers, against the times
 //! of the lines in `dmesg -T`.
 //! Next: the cause of NIC001. The workload itself is not at fault.
@@ -21,9 +22,10 @@ use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
+use crate::evidence::nic_troubles::Trouble;
 use crate::evidence::span::{self, earlier};
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{count, plural, time};
+use crate::words::figures::{plural, time};
 
 const CODE: &str = "JOB001";
 
@@ -74,30 +76,55 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     if troubles.is_empty() && !case.heard("klog") {
         return out.not_judged(CODE, case.why_silent("klog"));
     }
-    let mut moments: Vec<(Moment, &Subject)> = troubles
+    let mut resets: Vec<Reset<'_>> = troubles
         .iter()
-        .flat_map(|(device, trouble)| trouble.moments().into_iter().map(move |at| (at, device)))
+        .flat_map(|(device, trouble)| resets(device, trouble))
         .collect();
-    moments.sort_unstable();
+    resets.sort_unstable();
     let within = Duration::from_secs_f64(case.limit(&WITHIN));
     let failures = failures(case);
-    let mut lost: BTreeMap<Subject, Vec<(&Failure<'_>, Moment, &Subject)>> = BTreeMap::new();
+    let mut lost: BTreeMap<Subject, Vec<Loss<'_>>> = BTreeMap::new();
     for failure in &failures {
         let after =
-            |(at, _): &&(Moment, &Subject)| *at <= failure.at && failure.at.since(*at) <= within;
-        let Some((at, device)) = moments.iter().rev().find(after) else {
+            |reset: &&Reset<'_>| reset.at <= failure.at && failure.at.since(reset.at) <= within;
+        let last = resets.iter().filter(after);
+        let Some(reset) = last.max_by_key(|reset| (reset.is_sure, reset.at)) else {
             continue;
         };
-        if failed_before(&failures, failure, *at, within) == 0 {
+        if failed_before(&failures, failure, reset.at, within) == 0 {
             lost.entry(failure.subject.clone())
                 .or_default()
-                .push((failure, *at, *device));
+                .push((failure, *reset));
         }
     }
     let n_more = lost.len().saturating_sub(MAX_FINDINGS);
     for (subject, deaths) in lost.iter().take(MAX_FINDINGS) {
         out.found(finding(subject, deaths, n_more));
     }
+}
+
+/// A moment at which a device was reset or got stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Reset<'a> {
+    at: Moment,
+    device: &'a Subject,
+    /// By a counter or the kernel; who may write to the log can make up one.
+    is_sure: bool,
+}
+
+/// A failure, and the reset before it.
+type Loss<'a> = (&'a Failure<'a>, Reset<'a>);
+
+fn resets<'a>(device: &'a Subject, trouble: &'a Trouble<'_>) -> impl Iterator<Item = Reset<'a>> {
+    let reset = move |at, is_sure| Reset {
+        at,
+        device,
+        is_sure,
+    };
+    let lines = trouble.lines.iter();
+    let lines = lines.map(move |line| reset(line.at(), line.is_of_kernel()));
+    let growths = trouble.growths.iter();
+    lines.chain(growths.map(move |growth| reset(growth.to, true)))
 }
 
 /// How often the same sort of thing failed in as long a time before.
@@ -166,25 +193,22 @@ fn container<'a>(event: Event<'a, ContainerExited>) -> Option<Failure<'a>> {
     })
 }
 
-fn finding(
-    subject: &Subject,
-    deaths: &[(&Failure<'_>, Moment, &Subject)],
-    n_more: usize,
-) -> Finding {
+fn finding(subject: &Subject, deaths: &[Loss<'_>], n_more: usize) -> Finding {
     let names: BTreeSet<&str> = deaths.iter().map(|(failure, ..)| failure.name).collect();
     let names = names.into_iter().take(3).collect::<Vec<_>>().join(", ");
     let first = &deaths[0];
-    let device = match first.2.kind {
+    let device = match first.1.device.kind {
         SubjectKind::Node => "a NIC".to_owned(),
-        _ => first.2.name.to_string(),
+        _ => first.1.device.name.to_string(),
     };
-    let delay = first.0.at.since(first.1);
+    let delay = first.0.at.since(first.1.at);
+    let is_sure = deaths.iter().any(|(_, reset)| reset.is_sure);
     let mut touched = vec![subject.clone()];
-    for (failure, _, device) in deaths {
+    for (failure, reset) in deaths {
         let unit = failure
             .unit
             .map(|unit| Subject::new(SubjectKind::Unit, unit));
-        for one in unit.into_iter().chain([(*device).clone()]) {
+        for one in unit.into_iter().chain([reset.device.clone()]) {
             if !touched.contains(&one) {
                 touched.push(one);
             }
@@ -193,8 +217,14 @@ fn finding(
     Finding {
         code: CODE,
         subject: subject.clone(),
-        severity: Severity::Critical,
-        confidence: Confidence::LIKELY,
+        severity: match is_sure {
+            true => Severity::Critical,
+            false => Severity::Note,
+        },
+        confidence: match is_sure {
+            true => Confidence::LIKELY,
+            false => Confidence::WEAK,
+        },
         title: format!(
             "{names} failed {} after {device} reset or timed out",
             time(delay)
@@ -213,10 +243,10 @@ fn finding(
         episodes: span::longest(
             deaths
                 .iter()
-                .map(|(failure, _, device)| Episode {
+                .map(|(failure, reset)| Episode {
                     from: failure.at,
                     to: failure.at,
-                    touched: vec![subject.clone(), (*device).clone()],
+                    touched: vec![subject.clone(), reset.device.clone()],
                 })
                 .collect(),
         ),
@@ -224,16 +254,16 @@ fn finding(
     }
 }
 
-fn evidence(deaths: &[(&Failure<'_>, Moment, &Subject)], n_more: usize) -> Vec<Evidence> {
+fn evidence(deaths: &[Loss<'_>], n_more: usize) -> Vec<Evidence> {
     let mut evidence: Vec<Evidence> = deaths
         .iter()
         .take(4)
-        .map(|(failure, reset, _)| {
+        .map(|(failure, reset)| {
             let text = format!(
                 "{} ended with {}, {} after the device did",
                 failure.name,
                 failure.how,
-                time(failure.at.since(*reset))
+                time(failure.at.since(reset.at))
             );
             Evidence::speaks_for("exits, containers", text).at(failure.at)
         })
@@ -241,8 +271,12 @@ fn evidence(deaths: &[(&Failure<'_>, Moment, &Subject)], n_more: usize) -> Vec<E
     let text = "nothing of that name failed in as long a time before";
     evidence.push(Evidence::speaks_for("exits, containers", text));
     if n_more > 0 {
-        let text = format!("{} more workloads died so", count(n_more as u64));
+        let text = format!("{} died so", plural(n_more as u64, "more workload"));
         evidence.push(Evidence::speaks_for("exits, containers", text));
+    }
+    if !deaths.iter().any(|(_, reset)| reset.is_sure) {
+        let text = "only a program wrote to the kernel log that the device was reset";
+        evidence.push(Evidence::against("klog: written by a program", text));
     }
     let text = "what the workload itself logged was not read";
     evidence.push(Evidence::missing("exits", text));

@@ -83,7 +83,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let n_left = findings.len().saturating_sub(MAX_FINDINGS);
     findings.truncate(MAX_FINDINGS);
     if let Some(last) = findings.last_mut().filter(|_| n_left > 0) {
-        let text = format!("{} more places have such lines", count(n_left as u64));
+        let text = format!("such lines in {} too", plural(n_left as u64, "more place"));
         last.evidence.push(Evidence::speaks_for("klog", text));
     }
     findings.into_iter().for_each(|finding| out.found(finding));
@@ -105,20 +105,40 @@ fn complaint(line: Line<'_>) -> (Severity, &'static str, u64) {
     )
 }
 
+/// The line that decides: the gravest that the kernel wrote during the watch. Other lines decide
+/// only where there is none: what was reported yesterday is not what is reported now.
+fn deciding<'a>(case: &Case<'_>, lines: &[Line<'a>]) -> Option<Line<'a>> {
+    let rank = |line: &Line<'_>| {
+        let (is_recent, is_of_kernel) = (!is_over(case, line.at()), line.is_of_kernel());
+        let is_both = is_recent && is_of_kernel;
+        let severity = complaint(*line).0;
+        (is_both, is_recent, is_of_kernel, severity, line.at())
+    };
+    lines.iter().copied().max_by_key(rank)
+}
+
+/// The lines of the same complaint, as trustworthy as that one.
+fn alike<'a>(lines: &[Line<'a>], one: Option<Line<'_>>) -> Vec<Line<'a>> {
+    let is_alike = |line: &&Line<'_>| {
+        one.is_some_and(|one| {
+            (one.class(), one.is_of_kernel()) == (line.class(), line.is_of_kernel())
+        })
+    };
+    lines.iter().filter(is_alike).copied().collect()
+}
+
 fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
-    let gravest = lines
-        .iter()
-        .copied()
-        .max_by_key(|line| (complaint(*line).0, line.at()));
+    let gravest = deciding(case, lines);
     let (severity, words, _) = gravest.map_or((Severity::Note, "something", 0), complaint);
-    let confidence = kernel_log::trust(lines);
+    let alike = alike(lines, gravest);
+    let confidence = kernel_log::trust(&alike);
     let is_hung = gravest.is_some_and(|line| line.class() == "hung_task");
     let (title, figure) = match is_hung {
         true => {
-            let hung = format!("{} hung in D state", plural(n_tasks(lines) as u64, "task"));
+            let hung = format!("{} hung in D state", plural(n_tasks(&alike) as u64, "task"));
             (hung.clone(), hung)
         }
-        false => reported(words, place, (gravest, lines.len())),
+        false => reported(words, place, (gravest, alike.len())),
     };
     let mut touched = vec![place.clone()];
     for line in lines {
@@ -131,17 +151,7 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
             }
         }
     }
-    let last = lines.iter().map(|line| line.at()).max().unwrap_or_default();
-    let mut evidence: Vec<Evidence> = lines
-        .iter()
-        .rev()
-        .take(4)
-        .map(|line| line.evidence())
-        .collect();
-    if lines.len() > 4 {
-        let text = format!("{} such lines in all", count(lines.len() as u64));
-        evidence.push(Evidence::speaks_for("klog", text));
-    }
+    let last = alike.iter().map(|line| line.at()).max().unwrap_or_default();
     Finding {
         code: CODE,
         subject: place.clone(),
@@ -154,8 +164,8 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
         confidence,
         title: format!("{title}, last {}", before(case.now(), last)),
         figure,
-        since: lines.iter().map(|line| line.at()).min(),
-        evidence,
+        since: alike.iter().map(|line| line.at()).min(),
+        evidence: evidence(lines, &alike),
         remedies: vec![Remedy::command(
             RemedyKind::Look,
             "Read the stacks that the kernel printed",
@@ -164,6 +174,23 @@ fn finding(case: &Case<'_>, place: &Subject, lines: &[Line<'_>]) -> Finding {
         episodes: span::longest(lines.iter().map(|line| episode(*line)).collect()),
         touched,
     }
+}
+
+/// The lines that decide, newest first, and then the others.
+fn evidence(lines: &[Line<'_>], alike: &[Line<'_>]) -> Vec<Evidence> {
+    let is_other = |line: &&Line<'_>| {
+        alike.first().is_some_and(|one| {
+            (one.class(), one.is_of_kernel()) != (line.class(), line.is_of_kernel())
+        })
+    };
+    let others = lines.iter().rev().filter(is_other);
+    let shown = alike.iter().rev().chain(others).take(4);
+    let mut evidence: Vec<Evidence> = shown.map(|line| line.evidence()).collect();
+    if lines.len() > 4 {
+        let text = format!("{} such lines in all", count(lines.len() as u64));
+        evidence.push(Evidence::speaks_for("klog", text));
+    }
+    evidence
 }
 
 /// Title and figure of what the kernel reported, with how often.

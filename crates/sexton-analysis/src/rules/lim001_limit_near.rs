@@ -6,7 +6,9 @@
 //! fails with EAGAIN, open with ENFILE, inotify_init with EMFILE, connect with EADDRNOTAVAIL,
 //! packets of new connections are dropped. Programs report that badly or not at all.
 //! Not this: a limit that the owner set tight and that is used as intended; raise the
-//! threshold for such a node. Of all processes, the one nearest to its limit of open files is named.
+//! threshold for such a node. A cgroup's limit of fewer than 64 tasks counts only once the kernel
+//! has refused a task. A peak that is gone weighs less than a limit that is near now. Of all
+//! processes, the one nearest to its limit of open files is named.
 //! By hand: `cat /proc/sys/fs/file-nr /proc/loadavg`; `sysctl net.netfilter.nf_conntrack_count
 //! net.netfilter.nf_conntrack_max`; `pids.current`, `pids.max` and `pids.events` of a cgroup.
 //! Next: find what uses it up, and only then raise the limit (`LimitNOFILE=` of a unit's processes).
@@ -20,6 +22,7 @@ use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
+use crate::evidence::limits::{self, Height, LEAST_TASKS};
 use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures;
 use crate::words::unit_name::{self, systemctl};
@@ -35,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
     uses: &["memcg"],
     is_essential: true,
     cause: Cause::Never,
-    thresholds: &[&NEAR, &FULL],
+    thresholds: &[&NEAR, &FULL, &LEAST_TASKS],
     source: include_str!("lim001_limit_near.rs"),
     judge,
 };
@@ -138,7 +141,7 @@ static KNOWN: &[Known] = &[
         look: "sudo sexton zombies",
     },
     Known {
-        setting: "pids.max",
+        setting: limits::OF_TASKS,
         scope: Scope::Cgroup,
         counts: "tasks",
         refused: "nothing in it can start a thread or a process (EAGAIN)",
@@ -186,11 +189,17 @@ struct Limit<'a> {
     known: &'static Known,
     /// Whose it is: the cgroup's path, the user's number, the address; empty for the node's.
     whose: &'a str,
+    /// The highest since it came near and stayed there; of a limit that is not near any more the
+    /// highest of all.
     worst: (Moment, f64),
+    is_near_now: bool,
     used: f64,
     most: f64,
     /// How often it was reached while it was watched, and when that was last seen.
     hits: Option<(Moment, f64)>,
+    /// How often since it was set, by the kernel's count.
+    refused: f64,
+    /// When it came near.
     first_near: Option<Moment>,
 }
 
@@ -199,16 +208,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         let Some(limit) = Limit::of(case, subject) else {
             continue;
         };
-        let is_one_process = limit.known.scope == Scope::Process;
-        let severity = match (limit.hits, limit.worst.1) {
-            // It is in trouble, the node is not.
-            (_, ratio) if is_one_process && ratio >= case.limit(&NEAR) => Severity::Warning,
-            (Some(_), _) => Severity::Serious,
-            (None, ratio) if ratio >= case.limit(&FULL) => Severity::Serious,
-            (None, ratio) if ratio >= case.limit(&NEAR) => Severity::Warning,
-            _ => continue,
-        };
-        out.found(limit.finding(case, severity));
+        if let Some(severity) = limit.severity(case) {
+            out.found(limit.finding(case, severity));
+        }
     }
     let ids = Subject::new(SubjectKind::Limit, MEMORY_CGROUP_IDS);
     if case.samples(&LIMIT_USED_RATIO, &ids).next().is_none() {
@@ -221,32 +223,31 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 fn of_census(case: &Case<'_>, ids: &Subject, out: &mut Findings) {
     let node = Subject::node();
     let samples: Vec<(Moment, f64)> = case.samples(&MEMCG_LIVE, &node).collect();
-    let worst = samples.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let ratios = samples.iter();
+    let ratios: Vec<(Moment, f64)> = ratios
+        .map(|(at, used)| (*at, used / MOST_MEMORY_CGROUPS))
+        .collect();
     let known = KNOWN
         .iter()
         .find(|known| known.setting == MEMORY_CGROUP_IDS);
-    let (Some((at, used)), Some(known)) = (worst, known) else {
+    let (Some(height), Some(known)) = (Height::of(&ratios, case.limit(&NEAR)), known) else {
         return;
     };
-    let ratio = used / MOST_MEMORY_CGROUPS;
-    let near = case.limit(&NEAR);
-    let severity = match ratio {
-        ratio if ratio >= case.limit(&FULL) => Severity::Serious,
-        ratio if ratio >= near => Severity::Warning,
-        _ => return,
-    };
-    let is_near = |(_, used): &&(Moment, f64)| used / MOST_MEMORY_CGROUPS >= near;
     let limit = Limit {
         subject: ids,
         known,
         whose: "",
-        worst: (*at, ratio),
-        used: *used,
+        worst: height.worst,
+        is_near_now: height.is_near_now,
+        used: (height.worst.1 * MOST_MEMORY_CGROUPS).round(),
         most: MOST_MEMORY_CGROUPS,
         hits: None,
-        first_near: samples.iter().find(is_near).map(|(at, _)| *at),
+        refused: 0.0,
+        first_near: height.first_near,
     };
-    out.found(limit.finding(case, severity));
+    if let Some(severity) = limit.severity(case) {
+        out.found(limit.finding(case, severity));
+    }
 }
 
 impl<'a> Limit<'a> {
@@ -262,27 +263,52 @@ impl<'a> Limit<'a> {
                 Scope::Destination => Some((known, rest.strip_prefix(" to ")?)),
             }
         })?;
-        let samples = || case.samples(&LIMIT_USED_RATIO, subject);
-        let worst = samples().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let near = case.limit(&NEAR);
+        let samples: Vec<_> = case.samples(&LIMIT_USED_RATIO, subject).collect();
+        let height = Height::of(&samples, case.limit(&NEAR))?;
         let at_worst = |fact| {
             let mut samples = case.samples(fact, subject);
             samples
-                .find(|(at, _)| *at == worst.0)
+                .find(|(at, _)| *at == height.worst.0)
                 .map(|(_, value)| value)
         };
         Some(Self {
             subject,
             known,
             whose,
-            worst,
+            worst: height.worst,
+            is_near_now: height.is_near_now,
             used: at_worst(&LIMIT_USED)?,
             most: at_worst(&LIMIT_MOST)?,
             hits: hits(case, subject),
-            first_near: samples()
-                .find(|(_, ratio)| *ratio >= near)
-                .map(|(at, _)| at),
+            refused: case.latest(&LIMIT_HITS, subject).unwrap_or(0.0),
+            first_near: height.first_near,
         })
+    }
+
+    fn severity(&self, case: &Case<'_>) -> Option<Severity> {
+        let ratio = self.worst.1;
+        let is_near = ratio >= case.limit(&NEAR);
+        if self.known.scope == Scope::Process && is_near {
+            // It is in trouble, the node is not.
+            return Some(match self.is_near_now {
+                true => Severity::Warning,
+                false => Severity::Note,
+            });
+        }
+        let least = case.limit(&LEAST_TASKS);
+        match self.hits {
+            Some(_) => Some(Severity::Serious),
+            None if limits::is_as_meant(&self.subject.name, self.most, self.refused, least) => None,
+            None if !is_near => None,
+            None => {
+                let is_full = ratio >= case.limit(&FULL);
+                Some(match (is_full, self.is_near_now) {
+                    (true, true) => Severity::Serious,
+                    (true, false) | (false, true) => Severity::Warning,
+                    (false, false) => Severity::Note,
+                })
+            }
+        }
     }
 
     fn cgroup(&self) -> Option<&'a str> {
@@ -317,26 +343,28 @@ impl<'a> Limit<'a> {
         let counts = self.known.counts;
         match self.known.scope {
             Scope::Destination => format!("{counts} in use to {}", self.whose),
+            Scope::Cgroup if self.most == 1.0 => "task".to_owned(),
             _ => counts.to_owned(),
         }
     }
 
-    fn title(&self) -> String {
+    fn title(&self, case: &Case<'_>) -> String {
         let (used, most) = (
             figures::count(self.used as u64),
             figures::count(self.most as u64),
         );
         let counts = self.counts();
-        let whose = format!("{} has", self.owner());
+        let owner = self.owner();
         match self.hits {
             Some((_, n)) => format!(
-                "{whose} reached its limit of {most} {counts}: {} during the watch",
-                match n as u64 {
-                    1 => "refused once".to_owned(),
-                    n => format!("refused {} times", figures::count(n)),
-                }
+                "{owner} has reached its limit of {most} {counts}: refused {} during the watch",
+                figures::times(n as usize)
             ),
-            None => format!("{whose} {used} {counts} of at most {most}"),
+            None if self.is_near_now => format!("{owner} has {used} {counts} of at most {most}"),
+            None => format!(
+                "{owner} had {used} {counts} of at most {most}, {}",
+                figures::before(case.now(), self.worst.0)
+            ),
         }
     }
 
@@ -346,7 +374,7 @@ impl<'a> Limit<'a> {
             subject: self.subject.clone(),
             severity,
             confidence: Confidence::CERTAIN,
-            title: self.title(),
+            title: self.title(case),
             figure: format!(
                 "{} of {}",
                 figures::percent(self.worst.1),

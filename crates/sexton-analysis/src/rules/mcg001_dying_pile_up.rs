@@ -194,8 +194,9 @@ fn growth(origin: &Origin<'_>, course: Course) -> Evidence {
         Course::Grows(trend) => Evidence::speaks_for(
             "memcg: census",
             format!(
-                "growing by {}, from {n} counts)",
-                rate(trend.per_second, trend.error)
+                "growing by {}, from {} counts)",
+                rate(trend.per_second, trend.error),
+                trend.n_points
             ),
         )
         .value(trend.per_second * 3600.0),

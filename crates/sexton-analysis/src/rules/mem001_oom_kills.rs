@@ -78,7 +78,10 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     let n_left = findings.len().saturating_sub(MAX_FINDINGS);
     findings.truncate(MAX_FINDINGS);
     if let Some(last) = findings.last_mut().filter(|_| n_left > 0) {
-        let text = format!("{} more units, containers or cgroups had OOM kills", n_left);
+        let text = format!(
+            "OOM kills in {} too (units, containers or cgroups)",
+            plural(n_left as u64, "more place")
+        );
         last.evidence
             .push(Evidence::speaks_for("klog, exits", text));
     }

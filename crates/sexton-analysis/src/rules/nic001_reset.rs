@@ -86,8 +86,9 @@ fn finding(case: &Case<'_>, device: &Subject, trouble: &Trouble<'_>) -> Finding 
         subject: device.clone(),
         severity: match confidence >= Confidence::LIKELY {
             true => Severity::Serious,
-            // What a program wrote into the log before anyone watched is hearsay.
-            false if confidence == Confidence::WEAK && !is_recent(case, &moments) => Severity::Note,
+            // What a program wrote before the watch is hearsay, and a counter since boot does
+            // not say when it grew: it would stand there until the next boot.
+            false if !is_recent(case, &moments) => Severity::Note,
             false => Severity::Warning,
         },
         confidence,

@@ -11,7 +11,6 @@
 //! Next: mend what they wait for: the disk (IO001, HW001), the file server, the process that
 //! holds the lock. Killing them does not help; when what they wait for answers, they go on.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
@@ -78,60 +77,95 @@ static MANY: Threshold = Threshold {
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let sightings = case.events_by_subject(&TASKS_BLOCKED).into_iter();
-    // One wait may have several functions: what a task waits for is what people ask for.
-    let mut worst: BTreeMap<&Subject, Finding> = BTreeMap::new();
-    for (wait, told) in sightings {
-        let longest = told
-            .iter()
-            .max_by_key(|event| (event.says.longest_ns, event.says.n));
-        let Some(longest) = longest else { continue };
-        let (_, _, length) = sleep(case, &told, longest);
-        if length.as_secs_f64() >= case.limit(&LEAST) {
-            worst.insert(wait, finding(case, &told, longest));
+    for (_, told) in sightings {
+        let least = Duration::from_secs_f64(case.limit(&LEAST));
+        let long = sleeps(case, &told).into_iter();
+        let long = long.filter(|sleep| sleep.length() >= least);
+        // Of two, what still lasts is what has to be mended.
+        let worst = long.max_by_key(|sleep| (sleep.lasts, sleep.length()));
+        if let Some(worst) = worst {
+            out.found(finding(case, &worst));
         }
     }
-    worst.into_values().for_each(|finding| out.found(finding));
 }
 
-/// Whether some sleep still.
-fn lasts(told: &[Event<'_, BlockedTasks>]) -> bool {
-    told.last().is_some_and(|last| last.says.n > 0)
+/// One sleep: what was told while the same task had slept longest.
+struct Sleep<'a> {
+    /// The record of it with the longest time.
+    longest: Event<'a, BlockedTasks>,
+    /// Tasks that slept there, at most.
+    n: u64,
+    /// Whether some sleep still.
+    lasts: bool,
+    /// Until when it is known to have slept.
+    told_until: Moment,
 }
 
-/// When the longest sleep among them began and ended, and its length. The last record of it
-/// holds until it is withdrawn.
-fn sleep(
-    case: &Case<'_>,
-    told: &[Event<'_, BlockedTasks>],
-    longest: &Event<'_, BlockedTasks>,
-) -> (Moment, Moment, Duration) {
-    let last = told.last().unwrap_or(longest);
-    let until = if lasts(told) { case.now() } else { last.at };
-    let from = Moment::from_ns(longest.says.since_ns);
-    let told = Duration::from_nanos(longest.says.longest_ns);
-    (from, until, until.since(from).max(told))
+impl Sleep<'_> {
+    fn from(&self) -> Moment {
+        Moment::from_ns(self.longest.says.since_ns)
+    }
+
+    /// The last record holds until it is withdrawn. A sleep that goes on is told again when it
+    /// is twice as long; one that was not had ended, and another task has slept there since.
+    fn length(&self) -> Duration {
+        let told = Duration::from_nanos(self.longest.says.longest_ns);
+        let so_far = self.told_until.since(self.from());
+        match so_far > told * 2 + BETWEEN_POLLS {
+            true => told,
+            false => so_far.max(told),
+        }
+    }
+
+    fn until(&self) -> Moment {
+        self.from().after(self.length())
+    }
 }
 
-fn finding(
-    case: &Case<'_>,
-    told: &[Event<'_, BlockedTasks>],
-    longest: &Event<'_, BlockedTasks>,
-) -> Finding {
+/// Two polls of the sensor: one that is late by so much is not a sleep that ended.
+const BETWEEN_POLLS: Duration = Duration::from_secs(10);
+
+/// The sleeps in one function, in the order of time. One that ended and one that began later
+/// are two, however soon the one comes after the other.
+fn sleeps<'a>(case: &Case<'_>, told: &[Event<'a, BlockedTasks>]) -> Vec<Sleep<'a>> {
+    let is_same = |a: &Event<'_, BlockedTasks>, b: &Event<'_, BlockedTasks>| {
+        a.says.n > 0 && b.says.n > 0 && a.says.since_ns == b.says.since_ns
+    };
+    let mut sleeps = Vec::new();
+    let mut end = 0;
+    for part in told.chunk_by(is_same) {
+        end += part.len();
+        let length = |event: &&Event<'_, BlockedTasks>| (event.says.longest_ns, event.says.n);
+        let longest = part.iter().max_by_key(length);
+        let Some(longest) = longest.filter(|longest| longest.says.n > 0) else {
+            continue;
+        };
+        let (last, next) = (part.last().unwrap_or(longest), told.get(end));
+        sleeps.push(Sleep {
+            longest: *longest,
+            n: part.iter().map(|event| event.says.n).max().unwrap_or(0),
+            lasts: next.is_none(),
+            told_until: match next {
+                None => case.now(),
+                Some(next) if next.says.n == 0 => next.at,
+                // Another had slept for longer by then; since when is not told.
+                Some(_) => last.at,
+            },
+        });
+    }
+    sleeps
+}
+
+fn finding(case: &Case<'_>, sleep: &Sleep<'_>) -> Finding {
+    let (longest, n, length) = (&sleep.longest, sleep.n, sleep.length());
     let says = longest.says;
-    let n = told
-        .iter()
-        .map(|event| event.says.n)
-        .max()
-        .unwrap_or(says.n);
-    let lasts = lasts(told);
-    let (from, until, length) = sleep(case, told, longest);
     let length_ns = length.as_nanos() as f64;
     let wait = &longest.subject.name;
     let place = kernel_wait::place(wait, &says.stack);
     let place = place.map_or(format!("in {wait}"), |place| format!("in {place} ({wait})"));
     let is_of_kernel = says.n_of_kernel == says.n;
     let is_grave = length.as_secs_f64() >= case.limit(&GRAVE) || n as f64 >= case.limit(&MANY);
-    let verb = match (n, lasts) {
+    let verb = match (n, sleep.lasts) {
         (1, true) => "hangs",
         (1, false) => "hung",
         (_, true) => "hang",
@@ -156,13 +190,13 @@ fn finding(
             examples(says, n)
         ),
         figure: format!("{} in D state for {}", count(n), time_ns(length_ns)),
-        since: Some(from),
+        since: Some(sleep.from()),
         evidence: evidence(says, n, length_ns, longest.at),
         remedies: remedies(says),
         touched: touched(longest),
         episodes: vec![Episode {
-            from,
-            to: until,
+            from: sleep.from(),
+            to: sleep.until(),
             touched: touched(longest),
         }],
     }
@@ -365,6 +399,47 @@ mod tests {
             judge("vendor_thread", &[(120, says)])[0].severity,
             Severity::Note
         );
+    }
+
+    fn slept(tid: u32, since: u64, seconds: u64) -> BlockedTasks {
+        let mut says = blocked(1, seconds, &["io_schedule"]);
+        says.since_ns = since * 1_000_000_000;
+        says.tasks[0].tid = tid;
+        says
+    }
+
+    #[test]
+    fn sleeps_of_two_tasks_are_not_one_that_hangs() {
+        let told = [
+            (106, slept(801, 100, 6)),
+            (107, BlockedTasks::default()),
+            (117, slept(802, 112, 5)),
+        ];
+        assert!(judge("io_schedule", &told).is_empty());
+        // Nor when the second took over from the first between two polls.
+        let told = [(106, slept(801, 100, 6)), (118, slept(802, 112, 6))];
+        assert!(judge("io_schedule", &told).is_empty());
+        // Of a long one that is over and a long one that lasts, the second is told.
+        let told = [(106, slept(801, 90, 16)), (112, slept(802, 105, 7))];
+        let found = judge("io_schedule", &told);
+        assert!(
+            found[0]
+                .title
+                .starts_with("rsync (pid 802) of backup.service hangs")
+                && found[0].title.contains("for 15 s"),
+            "{}",
+            found[0].title
+        );
+    }
+
+    #[test]
+    fn a_sleep_that_was_not_told_again_has_ended() {
+        let mut watch = Watch::new(100, 300);
+        let mut out = Sink::new("processes", at(106));
+        let subject = Subject::new(SubjectKind::Task, "io_schedule");
+        out.event(at(106), &subject, &TASKS_BLOCKED, slept(801, 100, 6));
+        watch.add(out);
+        assert!(watch.judge(&RULE).findings.is_empty());
     }
 
     #[test]

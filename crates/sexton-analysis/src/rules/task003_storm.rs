@@ -101,7 +101,7 @@ static LEAST_SECONDS: Threshold = Threshold {
           few seconds",
 };
 
-/// The part of all exits that must be one maker's.
+/// The part of all exits that must be one maker's, unless its rate is high by itself.
 const MOST: f64 = 0.5;
 
 /// Names of children that a finding shows.
@@ -133,7 +133,9 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
         maker.keep_fast(fast);
         let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
         maker.part = maker.part_of_all(&orphans);
-        if maker.length() >= least && maker.part >= MOST {
+        // Two of them at once are two storms, though neither has most of all exits.
+        let is_high = maker.rate() >= case.limit(&HIGH_RATE) * n_cores;
+        if maker.length() >= least && (maker.part >= MOST || is_high) {
             out.found(maker.finding(case, &owner, n_cores));
         }
     }

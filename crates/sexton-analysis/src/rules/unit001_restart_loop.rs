@@ -3,7 +3,8 @@
 //! Means: the unit exits and systemd restarts it, over and over. Each run has a fresh
 //! cgroup and costs a start; loops slower than the start limit go on for ever.
 //! Not this: a unit that a timer starts as it should; a unit that an operator restarted a
-//! few times; a supervisor that restarts its own children (UNIT002).
+//! few times; one that was stopped after its loop, which keeps its `NRestarts`; a supervisor that
+//! restarts its own children (UNIT002).
 //! By hand: `systemctl show -p NRestarts,Restart,RestartUSec UNIT`, twice; `journalctl -u UNIT`.
 //! A manual start sets `NRestarts` back to 0.
 //! Next: `systemctl status UNIT` for why it ends; UNIT005 and UNIT006 for what its settings

@@ -104,6 +104,27 @@ fn what_is_over_is_history() {
     assert_eq!(later.confidence, None);
 }
 
+#[test]
+fn a_note_of_now_does_not_make_history_a_trouble() {
+    let ens5 = subject(SubjectKind::Device, "ens5");
+    let device = [("device", "ens5")];
+    let hog = [("cpu", "1"), ("seconds", "0")];
+    let diagnosis = Story::default()
+        .line(100.0, &ens5, "nic_tx_timeout", &device)
+        .core(1, (5_000.0, 5_003.0), (0.1, 0.0))
+        .line(5_002.0, &Subject::cpu(1), "softirq_pending", &hog)
+        .heard("klog", 5_000.0)
+        .judged();
+    let severities = diagnosis.findings.iter().map(|finding| finding.severity);
+    let severities: Vec<Severity> = severities.collect();
+    assert_eq!(severities, [Severity::Note, Severity::Serious]);
+    assert!(
+        !matches!(diagnosis.state, State::SymptomsOnly | State::CauseFound),
+        "{}",
+        diagnosis.headline
+    );
+}
+
 /// A quiet node on which all sensors but one were at work.
 fn quiet_without(sensor: &str) -> Watch {
     let mut watch = Watch::new(100, 20);

@@ -96,7 +96,11 @@ impl Blocked {
                 longest,
             };
             let before = self.told.get(wait);
-            if before.is_none_or(|before| before.n != told.n || longest >= 2 * before.longest) {
+            // A shorter one is another task's: the one that was told has ended.
+            let is_news = before.is_none_or(|before| {
+                before.n != told.n || longest >= 2 * before.longest || longest < before.longest
+            });
+            if is_news {
                 news.push((wait.clone(), describe(host, group, longest)));
                 self.told.insert(wait.clone(), told);
             }

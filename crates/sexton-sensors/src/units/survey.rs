@@ -54,7 +54,11 @@ fn look(session: &mut Session) -> Result<UnitSurvey, BusError> {
         }
         // A service that is down is not in a loop; one that waits to be restarted is not down.
         if unit.name.ends_with(".service") && unit.active != "inactive" {
-            services.push((suspicion(&unit.sub), unit.name));
+            let suspicion = suspicion(&unit.sub);
+            if suspicion == WAITS {
+                survey.waiting.push(unit.name.clone());
+            }
+            services.push((suspicion, unit.name));
         }
     }
     services.sort();
@@ -69,10 +73,13 @@ fn look(session: &mut Session) -> Result<UnitSurvey, BusError> {
     Ok(survey)
 }
 
+/// It waits for its next restart.
+const WAITS: u8 = 0;
+
 /// Those that are most likely in a loop are asked first.
 fn suspicion(sub: &str) -> u8 {
     match sub {
-        "auto-restart" | "auto-restart-queued" => 0,
+        "auto-restart" | "auto-restart-queued" => WAITS,
         "start" | "start-pre" | "start-post" | "stop" => 1,
         "failed" => 2,
         "running" => 3,

@@ -10,6 +10,7 @@ use super::{Counting, silence};
 use crate::gate::Seen;
 use crate::gate::count::Count;
 use crate::gate::policy::{GatePolicy, Limit};
+use crate::words::figures::times;
 
 pub(super) static YOUNG_CONTAINERS: Counting = Counting {
     limit: Limit {
@@ -45,7 +46,10 @@ fn young_containers(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     let mut images: Vec<(String, f64)> = images.into_iter().filter(|(_, n)| *n > 0.0).collect();
     images.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let (most, why) = match images.first() {
-        Some((image, n)) => (*n, format!("{image} was started {n} times in a minute")),
+        Some((image, n)) => (
+            *n,
+            format!("{image} was started {} in a minute", times(*n as usize)),
+        ),
         None => (0.0, "no container was started in the last minute".into()),
     };
     let count = match unheard(seen) {

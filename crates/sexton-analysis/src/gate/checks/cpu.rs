@@ -10,7 +10,7 @@ use super::{Counting, silence};
 use crate::gate::Seen;
 use crate::gate::count::Count;
 use crate::gate::policy::{GatePolicy, Limit};
-use crate::words::figures::percent;
+use crate::words::figures::{percent, plural};
 
 pub(super) static CPU_SATURATED: Counting = Counting {
     limit: Limit {
@@ -44,7 +44,11 @@ fn cpu_saturated(seen: &Seen<'_>, policy: &GatePolicy) -> Count {
         return Count::unknown(silence(seen, unseen));
     };
     let per_core = runnable / cpus.max(1.0);
-    let told = format!("{runnable} tasks could run on {cpus} cores");
+    let told = format!(
+        "{} could run on {}",
+        plural(runnable as u64, "task"),
+        plural(cpus as u64, "core")
+    );
     let count = match last(&PRESSURE_CPU_SOME_AVG10_RATIO) {
         // So few wait for nothing, whatever the pressure is.
         _ if per_core <= policy.limit(&CPU_SATURATED.limit) => Count::of(per_core, told),

@@ -6,6 +6,7 @@ use super::Counting;
 use crate::gate::Seen;
 use crate::gate::count::Count;
 use crate::gate::policy::{GatePolicy, Limit};
+use crate::words::figures::{count as count_of, plural};
 
 pub(super) static MEMORY_CGROUPS: Counting = Counting {
     limit: Limit {
@@ -46,7 +47,7 @@ fn first_gap(seen: &Seen<'_>) -> String {
 fn memory_cgroups(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     match seen.memory.total {
         Some(total) => {
-            let why = format!("the kernel tracks {total} memory cgroups");
+            let why = format!("the kernel tracks {}", plural(total, "memory cgroup"));
             Count::of(total as f64, why).next(NEXT.to_owned())
         }
         None => Count::unknown(first_gap(seen)),
@@ -69,18 +70,26 @@ fn per_live(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     let ratio = |live: u64| total as f64 / live.max(1) as f64;
     let count = match seen.memory.live {
         Some(live) if total < PER_LIVE_FLOOR => {
-            let why = format!("{total} in all: too few to be judged by their ratio");
+            let why = format!(
+                "{} in all: too few to be judged by their ratio",
+                count_of(total)
+            );
             match live {
                 Live::Exactly(live) => Count::enough(ratio(live), why),
                 Live::AtLeast(live) => Count::enough(ratio(live), why).upper_bound(),
             }
         }
         Some(Live::Exactly(live)) => {
-            Count::of(ratio(live), format!("{total} for {live} live ones"))
+            let why = format!("{} for {}", count_of(total), plural(live, "live one"));
+            Count::of(ratio(live), why)
         }
         // More live ones only make the ratio smaller.
         Some(Live::AtLeast(live)) => {
-            let why = format!("{total} for at least {live} live ones");
+            let why = format!(
+                "{} for at least {}",
+                count_of(total),
+                plural(live, "live one")
+            );
             Count::at_most(ratio(live), why)
         }
         None => Count::unknown(first_gap(seen)),

@@ -1,6 +1,6 @@
 //! Resets of network devices.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::nic;
@@ -47,17 +47,37 @@ fn nic_resets(seen: &Seen<'_>, _: &GatePolicy) -> Count {
         Some((device, n)) => format!("{device} was reset or timed out ({n})"),
         None => "no reset seen".into(),
     };
-    let count = match (log(seen.records), has_counters) {
-        (Log::Whole, _) => Count::of(total, why),
+    let count = match (
+        log(seen.records),
+        has_counters,
+        without_counter(seen.records),
+    ) {
+        (Log::Whole, ..) => Count::of(total, why),
         // What scrolled out of a log that was read is still in the counters since boot.
-        (Log::Cut(gap), true) => Count::of(total, format!("{why}; {gap}")),
-        (Log::Cut(gap) | Log::Unread(gap), _) => {
+        (Log::Cut(gap), true, None) => Count::of(total, format!("{why}; {gap}")),
+        (Log::Cut(gap), true, Some(device)) => {
+            let why = format!("{why}, but {gap}, and {device} has no counter of resets");
+            Count::at_least(total, why)
+        }
+        (Log::Cut(gap) | Log::Unread(gap), ..) => {
             Count::at_least(total, format!("{why}, but {gap}"))
         }
     };
     count
         .next("sudo sexton diagnose".to_owned())
         .about(devices.into_iter().map(|(device, _)| device).collect())
+}
+
+/// A device that was found and has no counter: the one of another device says nothing of it.
+fn without_counter(records: &dyn Timeline) -> Option<String> {
+    let counters = [&nic::NIC_RESETS, &nic::NIC_TX_TIMEOUTS].into_iter();
+    let counted = counters.flat_map(|fact| records.of(fact));
+    let counted: BTreeSet<&str> = counted
+        .map(|record| device_of(&record.subject.name))
+        .collect();
+    let mut found = records.of(&nic::NIC_IDENTITY);
+    let found = found.find(|record| !counted.contains(&*record.subject.name));
+    found.map(|record| record.subject.name.to_string())
 }
 
 /// `eth0/tx-3` is a queue of `eth0`.
@@ -100,6 +120,19 @@ pub(super) enum Log {
     /// None, or not all that was there: why. Many drivers report a reset nowhere else, so
     /// their counters do not stand in for it.
     Unread(String),
+}
+
+/// Why what happened after a moment may be missing from a log whose first lines were overwritten:
+/// in a storm of lines these are minutes old. `None` where a line of before that moment is there.
+pub(super) fn cut_after(records: &dyn Timeline, moment: Moment) -> Option<String> {
+    let Log::Cut(gap) = log(records) else {
+        return None;
+    };
+    let gaps = records.gaps().filter(|(_, _, gap)| gap.sensor == "klog");
+    // More than the first lines are missing.
+    let has_hole = gaps.count() > 1;
+    let reaches_back = records.of(&KLOG_EVENT).any(|line| line.at <= moment);
+    (has_hole || !reaches_back).then_some(gap)
 }
 
 pub(super) fn log(records: &dyn Timeline) -> Log {

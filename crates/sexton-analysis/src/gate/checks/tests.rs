@@ -4,7 +4,7 @@ use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::filesystem::{FS_AVAILABLE_BYTES, FS_USED_RATIO};
 use sexton_model::fact::host::HOST_CPUS;
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
-use sexton_model::fact::limit::LIMIT_USED_RATIO;
+use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED_RATIO};
 use sexton_model::fact::nic;
 use sexton_model::fact::pressure::{
     PRESSURE_CPU_SOME_AVG10_RATIO, PRESSURE_IO_FULL_AVG10_RATIO, PRESSURE_MEMORY_SOME_AVG10_RATIO,
@@ -222,6 +222,24 @@ fn units_that_failed_or_restart_are_named() {
 }
 
 #[test]
+fn a_loop_of_the_last_hours_does_not_hide_in_a_long_uptime() {
+    let check = |n: u64, waiting: &[&str], passed: Passed, value: f64| {
+        let mut node = quiet();
+        node.units = node.units.map(|units| UnitSurvey {
+            restarts: vec![("b.service".into(), n)],
+            waiting: waiting.iter().map(|&unit| unit.to_owned()).collect(),
+            uptime_seconds: 30 * 86_400,
+            ..units
+        });
+        node.check("restarts_per_hour", passed, Some(value));
+    };
+    check(480, &["b.service"], Passed::No, 480.0);
+    check(480, &["c.service"], Passed::Yes, 480.0 / 720.0);
+    // It crashed now, and hardly ever before.
+    check(3, &["b.service"], Passed::Yes, 3.0 / 720.0);
+}
+
+#[test]
 fn services_that_were_not_asked_may_restart() {
     let mut node = quiet();
     node.units = node.units.map(|units| UnitSurvey {
@@ -265,6 +283,54 @@ fn counters_speak_where_the_log_is_lost() {
     out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 0.0);
     node.records.extend(out.into_records());
     node.check("nic_resets", Passed::Yes, Some(0.0));
+}
+
+#[test]
+fn the_counter_of_one_device_does_not_speak_for_another() {
+    let mut node = quiet();
+    node.gap("klog", Why::Lost(7));
+    let mut out = Sink::new("klog", Moment::from_ns(900 * SECOND));
+    out.sample(&Subject::node(), &KLOG_LINES, 393.0);
+    node.records.extend(out.into_records());
+    for device in ["eth0", "eth1"] {
+        let mut out = Sink::new("nics", Moment::from_ns(900 * SECOND));
+        let subject = Subject::new(SubjectKind::Device, device);
+        out.event(
+            out.now(),
+            &subject,
+            &nic::NIC_IDENTITY,
+            testing::read(Vec::new()),
+        );
+        node.records.extend(out.into_records());
+    }
+    let mut count = |device: &str, passed| {
+        let mut out = Sink::new("nics", Moment::from_ns(900 * SECOND));
+        let queue = Subject::new(SubjectKind::Queue, format!("{device}/tx-1"));
+        out.sample(&queue, &nic::NIC_TX_TIMEOUTS, 0.0);
+        node.records.extend(out.into_records());
+        node.check("nic_resets", passed, Some(0.0));
+    };
+    count("eth0", Passed::Unknown);
+    count("eth1", Passed::Yes);
+}
+
+/// In a storm of lines the last ten minutes do not fit into the log.
+#[test]
+fn a_log_that_was_cut_tells_only_as_far_as_it_reaches_back() {
+    let check = |oldest_s: u64, gaps: u64, passed| {
+        let mut node = quiet();
+        let mut out = Sink::new("klog", Moment::from_ns(900 * SECOND));
+        for _ in 0..gaps {
+            let gap = Gap::new("klog", Why::Lost(7), "7 lines were overwritten");
+            out.gap(&Subject::node(), gap);
+        }
+        node.records.extend(out.into_records());
+        node.event(oldest_s, "link_up", "kernel");
+        node.check("oom_kills", passed, Some(0.0));
+    };
+    check(100, 1, Passed::Yes);
+    check(600, 1, Passed::Unknown);
+    check(100, 2, Passed::Unknown);
 }
 
 /// Many drivers report a reset only in the log, so their counters do not stand in for it.
@@ -407,6 +473,16 @@ fn vital_signs_that_are_not_normal_fail() {
     let limit = Subject::new(SubjectKind::Limit, "fs.file-max");
     let near = changed(sample("limits", limit, &LIMIT_USED_RATIO, 0.95));
     near.check("limit_used", Passed::No, Some(0.95));
+    let tight = |refused: f64| {
+        let one = || Subject::new(SubjectKind::Limit, "pids.max /one.service");
+        let mut records = sample("limits", one(), &LIMIT_USED_RATIO, 1.0);
+        records.extend(sample("limits", one(), &LIMIT_MOST, 1.0));
+        records.extend(sample("limits", one(), &LIMIT_HITS, refused));
+        changed(records)
+    };
+    // The limit of pid_max of the quiet node is nearest.
+    tight(0.0).check("limit_used", Passed::Yes, Some(0.1));
+    tight(2.0).check("limit_used", Passed::No, Some(1.0));
     let root = Subject::new(SubjectKind::Mount, "/");
     let mut full = sample("filesystems", root.clone(), &FS_USED_RATIO, 0.999);
     full.extend(sample("filesystems", root, &FS_AVAILABLE_BYTES, 1e6));

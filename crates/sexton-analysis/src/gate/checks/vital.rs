@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sexton_model::fact::Fact;
 use sexton_model::fact::klog::KLOG_EVENT;
-use sexton_model::fact::limit::LIMIT_USED_RATIO;
+use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED_RATIO};
 use sexton_model::fact::pressure::{
     PRESSURE_IO_FULL_AVG10_RATIO, PRESSURE_MEMORY_SOME_AVG10_RATIO,
 };
@@ -13,9 +13,11 @@ use sexton_model::finding::Severity;
 use sexton_model::gap::Why;
 use sexton_model::subject::Subject;
 
-use super::nics::{Log, log};
+use super::nics::{Log, cut_after, log};
 use super::{Counting, names, silence};
 use crate::case::Case;
+use crate::evidence::limits::{self, LEAST_TASKS};
+use crate::evidence::span;
 use crate::gate::Seen;
 use crate::gate::count::Count;
 use crate::gate::policy::{GatePolicy, Limit};
@@ -160,10 +162,12 @@ fn oom_kills(seen: &Seen<'_>, _: &GatePolicy) -> Count {
         [] => "no OOM kill in the last 10 minutes".to_owned(),
         some => format!("the kernel killed {}", names(some)),
     };
-    match log(seen.records) {
+    let since = now.map(|now| span::earlier(now, RECENT));
+    let cut = cut_after(seen.records, since.unwrap_or_default());
+    match (log(seen.records), cut) {
+        (Log::Unread(gap), _) | (_, Some(gap)) => Count::at_least(n, format!("{why}, but {gap}")),
         // Lines that were overwritten are older.
-        Log::Whole | Log::Cut(_) => Count::of(n, why),
-        Log::Unread(gap) => Count::at_least(n, format!("{why}, but {gap}")),
+        (Log::Whole | Log::Cut(_), None) => Count::of(n, why),
     }
     .next(NEXT.to_owned())
     .about(victims)
@@ -215,8 +219,22 @@ fn processes(seen: &Seen<'_>, fact: &'static Fact, what: &str) -> Count {
     .next(NEXT.to_owned())
 }
 
+/// Whether it is a cgroup's limit that is as tight as it is meant to be, as in LIM001.
+fn is_as_meant(seen: &Seen<'_>, limit: &Subject) -> bool {
+    let last = |fact: &'static Fact| {
+        let own = seen.records.of(fact).filter(|one| one.subject == *limit);
+        own.filter_map(|record| record.value()).last()
+    };
+    let Some(most) = last(&LIMIT_MOST) else {
+        return false;
+    };
+    let refused = last(&LIMIT_HITS).unwrap_or(0.0);
+    limits::is_as_meant(&limit.name, most, refused, LEAST_TASKS.default)
+}
+
 fn limit_used(seen: &Seen<'_>, _: &GatePolicy) -> Count {
     let records = seen.records.of(&LIMIT_USED_RATIO);
+    let records = records.filter(|record| !is_as_meant(seen, &record.subject));
     let known = records.filter_map(|record| Some((record.value()?, &record.subject.name)));
     let nearest = known.max_by(|a, b| a.0.total_cmp(&b.0));
     let Some((part, name)) = nearest else {

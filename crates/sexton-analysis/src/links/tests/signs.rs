@@ -93,6 +93,11 @@ fn what_makes_work_has_the_core_that_its_process_or_unit_has() {
         assert_eq!(child, Some(Confidence::LIKELY), "{code}");
         let stranger = joined(&none, &work, &core("79", "other.service"));
         assert_eq!(stranger, None, "{code}");
+        let later = Finding {
+            episodes: finding("CPU001", &Subject::cpu(0), (90.0, 94.0), &[]).episodes,
+            ..core("77", "w.service")
+        };
+        assert_eq!(joined(&none, &work, &later), None, "{code}");
         let nameless = finding("CPU001", &Subject::cpu(0), (11.0, 14.0), &[]);
         assert_eq!(joined(&none, &work, &nameless), None, "{code}");
     }
@@ -108,6 +113,79 @@ fn errors_of_a_disk_slow_that_disk() {
     let own = joined(&none, &errors, &slow("nvme0n1"));
     assert_eq!(own, Some(Confidence::LIKELY));
     assert_eq!(joined(&none, &errors, &slow("sda")), None);
+}
+
+#[test]
+fn an_error_of_the_hardware_resets_its_network_device() {
+    use sexton_model::fact::nic::NIC_IDENTITY;
+    let device = |name: &str| subject(SubjectKind::Device, name);
+    let says = [("bus", "0000:00:05.0")];
+    let story = Story::default().event("nics", 5.0, &device("ens5"), &NIC_IDENTITY, &says);
+    let errors = |name: &str| finding("HW001", &device(name), (10.0, 10.0), &[]);
+    let reset = |at: f64| finding("NIC001", &device("ens5"), (at - 5.0, at), &[]);
+    let likely = Some(Confidence::LIKELY);
+    let address = errors("0000:00:05.0");
+    assert_eq!(joined(&story, &address, &reset(12.0)), likely);
+    assert_eq!(joined(&story, &errors("ens5"), &reset(12.0)), likely);
+    let other = errors("0000:00:06.0");
+    assert_eq!(joined(&story, &other, &reset(12.0)), None);
+    // The error came after the reset, long before it, or was corrected.
+    assert_eq!(joined(&story, &address, &reset(9.0)), None);
+    assert_eq!(joined(&story, &address, &reset(500.0)), None);
+    let corrected = Finding {
+        severity: Severity::Note,
+        ..errors("0000:00:05.0")
+    };
+    assert_eq!(joined(&story, &corrected, &reset(12.0)), None);
+}
+
+#[test]
+fn tasks_hang_because_a_disk_does_not_answer() {
+    let disk = |name: &str| subject(SubjectKind::Device, name);
+    let timeout = |story: Story| {
+        let says = [("device", "nvme0")];
+        story.line(20.0, &disk("nvme0"), "disk_timeout", &says)
+    };
+    let errors = |name: &str| finding("HW001", &disk(name), (20.0, 20.0), &[]);
+    let hung = |function: &str, from: f64| {
+        let about = subject(SubjectKind::Task, function);
+        finding("TASK001", &about, (from, from + 20.0), &[])
+    };
+    let (waits, locks) = ("folio_wait_bit_common", "percpu_rwsem_wait");
+    let likely = Some(Confidence::LIKELY);
+    let check = |function: &str, name: &str, from: f64, expected| {
+        let story = timeout(blocked(function));
+        let met = joined(&story, &errors(name), &hung(function, from));
+        assert_eq!(met, expected, "{function} {name} {from}");
+    };
+    check(waits, "nvme0", 25.0, likely);
+    // The request began before the kernel logged that it timed out.
+    check(waits, "nvme0", 5.0, likely);
+    check(waits, "nvme0", 200.0, None);
+    check(locks, "nvme0", 25.0, None);
+    // It is no disk, but memory or a bus.
+    check(waits, "MC0", 25.0, None);
+}
+
+#[test]
+fn what_saturates_a_disk_has_the_core_when_it_is_the_same_process_then() {
+    let none = Story::default();
+    let disk = subject(SubjectKind::Device, "vda");
+    let busy = finding("IO001", &disk, (10.0, 30.0), &[&process("812")]);
+    let core = |pid: &str, from: f64| {
+        finding(
+            "CPU001",
+            &Subject::cpu(0),
+            (from, from + 4.0),
+            &[&process(pid)],
+        )
+    };
+    let own = joined(&none, &busy, &core("812", 12.0));
+    assert_eq!(own, Some(Confidence::CERTAIN));
+    assert_eq!(joined(&none, &busy, &core("812", 90.0)), None);
+    assert_eq!(joined(&none, &busy, &core("7", 12.0)), None);
+    let nameless = finding("CPU001", &Subject::cpu(0), (12.0, 16.0), &[]);
+    assert_eq!(joined(&none, &busy, &nameless), None);
 }
 
 /// Tasks that hang in this function of the kernel.

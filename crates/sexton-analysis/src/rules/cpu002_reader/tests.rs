@@ -149,6 +149,14 @@ fn the_share_of_all_stacks_counts_and_not_the_hottest() {
     let stacks = [(30, ZERO), (28, WALK), (25, iter)];
     let found = with_stacks(0.9, &stacks, None);
     assert_eq!(found[0].id().as_str(), "CPU002:kubelet");
+    // Not all of the 90 % that the process had in the kernel.
+    assert!(
+        found[0].title.contains("spends 57 % of core 3 walking")
+            && found[0].figure.starts_with("57 %"),
+        "{}, {}",
+        found[0].title,
+        found[0].figure
+    );
     let words = words(&found[0]);
     assert!(
         words.contains("64 % of its kernel samples were walking memory cgroups"),

@@ -1,3 +1,5 @@
+use sexton_model::finding::Confidence;
+
 use super::*;
 use crate::testing::story::{Story, subject};
 
@@ -110,4 +112,32 @@ fn an_address_or_a_port_names_the_device() {
     assert_eq!(bus.found_by(&RULE)[0].subject, about("0000:00:02.0"));
     let port = watched().line(10_003.0, &node, "disk_error", &[("port", "1.00")]);
     assert_eq!(port.found_by(&RULE)[0].subject, about("ata1.00"));
+}
+
+#[test]
+fn neither_an_old_line_nor_a_forged_one_hides_what_goes_wrong_now() {
+    let sda = [("device", "sda")];
+    let forged = [("device", "sda"), ("written_by", "userspace")];
+    let check = |seconds: f64, graver: &[(&'static str, &str)]| {
+        let found = watched()
+            .line(seconds, &about("sda"), "disk_error", graver)
+            .line(10_003.0, &about("sda"), "disk_timeout", &sda)
+            .line(10_013.0, &about("sda"), "disk_timeout", &sda)
+            .found_by(&RULE);
+        assert_eq!(
+            (found[0].severity, found[0].confidence),
+            (Severity::Warning, Confidence::CERTAIN)
+        );
+        assert_eq!(
+            found[0].title,
+            "disk sda did not answer in time twice, last 17 s before the end of the watch"
+        );
+        assert_eq!(
+            found[0].evidence[0].text,
+            "3 lines about it in the kernel log"
+        );
+        assert_eq!(found[0].evidence[1].text, "disk_timeout");
+    };
+    check(100.0, &sda);
+    check(10_020.0, &forged);
 }

@@ -150,23 +150,52 @@ fn writing_back_that_holds_up_no_process_and_short_bursts_are_ordinary() {
     assert!(watch.judge(&RULE).findings.is_empty());
 }
 
+const DEAD: Second = Second {
+    completed: 0.0,
+    some: 0.9,
+    ..SATURATED
+};
+
 #[test]
 fn requests_that_are_never_completed_are_a_stall() {
-    let dead = Second {
-        completed: 0.0,
-        some: 0.0,
-        ..SATURATED
-    };
-    let found = judged(dead, &[]);
-    let [found] = &found[..] else {
-        panic!("one finding, not {found:#?}")
-    };
-    assert_eq!(found.severity, Severity::Serious);
-    assert!(
-        found.title.starts_with("disk vda stalls"),
-        "{}",
-        found.title
-    );
+    let writer = ("postgres", Some("db.service"), 0, true);
+    let mut watch = Watch::new(100, 20);
+    disk(&mut watch, "vda", DEAD, 0..20);
+    let by_pressure = watch.judge(&RULE).findings;
+    for found in [judged(DEAD, &[writer]), by_pressure] {
+        let [found] = &found[..] else {
+            panic!("one finding, not {found:#?}")
+        };
+        assert_eq!(
+            (found.severity, found.confidence),
+            (Severity::Serious, Confidence::CERTAIN)
+        );
+        assert!(
+            found.title.starts_with("disk vda stalls"),
+            "{}",
+            found.title
+        );
+    }
+}
+
+/// A kernel that lost count of the requests in flight shows one for ever.
+#[test]
+fn a_request_that_no_task_waits_for_is_no_stall() {
+    let idle = Second { some: 0.0, ..DEAD };
+    let mut watch = Watch::new(100, 20);
+    disk(&mut watch, "vda", idle, 0..20);
+    let by_pressure = watch.judge(&RULE).findings;
+    // What waits for another disk does not wait for this one.
+    let mut watch = Watch::new(100, 20);
+    disk(&mut watch, "vda", DEAD, 0..20);
+    looks(&mut watch, &[]);
+    for found in [judged(idle, &[]), by_pressure, watch.judge(&RULE).findings] {
+        assert_eq!(found[0].severity, Severity::Note, "{}", found[0].title);
+        assert_eq!(
+            found[0].title,
+            "disk vda has requests that it does not complete, and no task waits for them"
+        );
+    }
 }
 
 #[test]

@@ -116,10 +116,61 @@ fn an_error_that_was_repaired_since_is_none() {
     let story = filesystem(watched(), "/data", (0.5, 1e11), PLENTY, false);
     let old = story.line(10.0, &device, "fs_read_only", &[("device", "sda1")]);
     assert!(old.found_by(&RULE).is_empty());
-    // XFS does not show that it was shut down.
+    // The filesystems were not looked at since.
     let story = filesystem(watched(), "/data", (0.5, 1e11), PLENTY, false);
     let new = story.line(1_005.0, &device, "fs_read_only", &[("device", "sda1")]);
     assert_eq!(new.found_by(&RULE)[0].severity, Severity::Serious);
+}
+
+#[test]
+fn the_mount_table_speaks_after_the_error() {
+    let device = subject(SubjectKind::Device, "sda1");
+    let found = |fs_type: &str, flags: &[(f64, f64)]| {
+        let says = [
+            ("device", "sda1"),
+            ("fs_type", fs_type),
+            ("read_only", "false"),
+        ];
+        let story = watched()
+            .event(
+                "filesystems",
+                1_000.0,
+                &mount("/data"),
+                &fact::FS_SEEN,
+                &says,
+            )
+            .line(990.0, &device, "fs_read_only", &[("device", "sda1")]);
+        let flags = flags.iter();
+        let story = flags.fold(story, |story, (at, flag)| {
+            story.sample(
+                "filesystems",
+                *at,
+                &mount("/data"),
+                &fact::FS_READ_ONLY,
+                *flag,
+            )
+        });
+        story.found_by(&RULE)
+    };
+    let writable = [(1_000.0, 0.0), (1_020.0, 0.0)];
+    // It was mounted again, or this kernel does not show it.
+    let again = &found("ext4", &writable)[0];
+    assert_eq!(
+        (again.severity, again.confidence),
+        (Severity::Warning, Confidence::POSSIBLE)
+    );
+    assert!(
+        again
+            .title
+            .starts_with("filesystem /data (sda1) was made read-only"),
+        "{}",
+        again.title
+    );
+    assert!(words(again).contains("mounted read-write now"));
+    // It was seen to be read-only, and then writable.
+    assert!(found("ext4", &[(1_000.0, 1.0), (1_020.0, 0.0)]).is_empty());
+    // XFS does not show that it was shut down.
+    assert_eq!(found("xfs", &writable)[0].severity, Severity::Serious);
 }
 
 #[test]

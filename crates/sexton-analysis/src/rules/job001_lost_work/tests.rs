@@ -89,3 +89,24 @@ fn without_exits_it_is_not_judged() {
     let told = reset(Story::default(), 100.0).told_by(&RULE);
     assert_eq!(told.not_judged.len(), 1);
 }
+
+#[test]
+fn a_forged_line_costs_no_work() {
+    let ens5 = subject(SubjectKind::Device, "ens5");
+    let forged = [("device", "ens5"), ("written_by", "userspace")];
+    let story = Story::default().line(100.0, &ens5, "nic_reset", &forged);
+    let alone = died(story, 103.0, "ci", &POD).found_by(&RULE);
+    assert_eq!(
+        (alone[0].severity, alone[0].confidence),
+        (Severity::Note, Confidence::WEAK)
+    );
+    // A real reset before it is what counts.
+    let story = reset(Story::default(), 90.0).line(100.0, &ens5, "nic_reset", &forged);
+    let both = died(story, 103.0, "ci", &POD).found_by(&RULE);
+    assert_eq!(both[0].severity, Severity::Critical);
+    assert!(
+        both[0].title.contains("13 s after ens5"),
+        "{}",
+        both[0].title
+    );
+}

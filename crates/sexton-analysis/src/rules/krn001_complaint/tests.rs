@@ -80,3 +80,45 @@ fn other_lines_are_no_complaints() {
     let story = Story::default().line(100.0, &Subject::node(), "oom_kill", &[]);
     assert!(story.found_by(&RULE).is_empty());
 }
+
+#[test]
+fn a_lockup_of_yesterday_is_not_what_the_kernel_reports_now() {
+    let cpu = Subject::cpu(1);
+    let story = |lockup: f64| {
+        Story::default()
+            .heard("klog", 90_000.0)
+            .heard("klog", 90_030.0)
+            .line(lockup, &cpu, "soft_lockup", &[("cpu", "1")])
+            .line(90_027.0, &cpu, "softirq_pending", &[("cpu", "1")])
+            .found_by(&RULE)
+    };
+    let old = story(3_600.0);
+    assert_eq!(old[0].severity, Severity::Note);
+    assert_eq!(
+        old[0].title,
+        "the kernel reported pending softirqs on an idle core on cpu 1 once, last 3.0 s before \
+         the end of the watch"
+    );
+    assert_eq!(old[0].evidence[1].text, "soft_lockup");
+    let new = story(90_010.0);
+    assert_eq!(new[0].severity, Severity::Serious);
+    assert!(
+        new[0]
+            .title
+            .ends_with("a soft lockup on cpu 1 once, last 20 s before the end of the watch"),
+        "{}",
+        new[0].title
+    );
+}
+
+#[test]
+fn a_forged_lockup_does_not_borrow_the_trust_of_another_line() {
+    let cpu = Subject::cpu(1);
+    let forged = [("cpu", "1"), ("written_by", "userspace")];
+    let found = Story::default()
+        .heard("klog", 90_000.0)
+        .line(90_010.0, &cpu, "soft_lockup", &forged)
+        .line(90_027.0, &cpu, "softirq_pending", &[("cpu", "1")])
+        .found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Note);
+}

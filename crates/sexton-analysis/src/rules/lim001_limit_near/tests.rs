@@ -142,3 +142,51 @@ fn a_process_near_its_limit_of_open_files_is_named() {
     assert!(judge(name, &[(700.0, 1_024.0, None)]).is_empty());
     assert!(judge("RLIMIT_NOFILE pid", &[(1.0, 1.0, None)]).is_empty());
 }
+
+#[test]
+fn a_cgroup_with_a_tight_limit_is_in_trouble_only_when_it_is_refused_a_task() {
+    let name = "pids.max /system.slice/one.service";
+    assert!(judge(name, &[(1.0, 1.0, Some(0.0)), (1.0, 1.0, Some(0.0))]).is_empty());
+    assert!(judge(name, &[(9.0, 10.0, None)]).is_empty());
+    let refused = judge(name, &[(1.0, 1.0, Some(0.0)), (1.0, 1.0, Some(1.0))]);
+    assert_eq!(refused[0].severity, Severity::Serious);
+    assert_eq!(
+        refused[0].title,
+        "one.service has reached its limit of 1 task: refused once during the watch"
+    );
+    // It was refused one before the watch, and is at its limit still.
+    let before = judge(name, &[(10.0, 10.0, Some(4.0)), (10.0, 10.0, Some(4.0))]);
+    assert_eq!(before[0].severity, Severity::Serious);
+    let roomy = judge(name, &[(499.0, 500.0, Some(0.0))]);
+    assert_eq!(roomy[0].severity, Severity::Serious);
+}
+
+#[test]
+fn a_peak_that_is_gone_weighs_less_and_is_past() {
+    let gone = [
+        (990.0, 1_000.0, None),
+        (100.0, 1_000.0, None),
+        (90.0, 1_000.0, None),
+    ];
+    let found = judge("fs.file-max", &gone);
+    assert_eq!(found[0].severity, Severity::Warning);
+    assert_eq!(
+        found[0].title,
+        "the node had 990 open files of at most 1,000, 60 s before the end of the watch"
+    );
+    let near = [(950.0, 1_000.0, None), (100.0, 1_000.0, None)];
+    assert_eq!(judge("fs.file-max", &near)[0].severity, Severity::Note);
+    let again = [
+        (990.0, 1_000.0, None),
+        (100.0, 1_000.0, None),
+        (920.0, 1_000.0, None),
+        (930.0, 1_000.0, None),
+    ];
+    let found = judge("fs.file-max", &again);
+    assert_eq!(found[0].severity, Severity::Warning);
+    assert_eq!(
+        found[0].title,
+        "the node has 930 open files of at most 1,000"
+    );
+    assert_eq!(found[0].since, Some(at(120)));
+}

@@ -79,6 +79,11 @@ fn a_rate_that_costs_a_third_of_the_node_needs_no_other_proof() {
 /// Seconds of exits with parents in no cgroup: the number of the parent, its name, the name of its
 /// children, and how many of 1,000 they are.
 fn plain(makers: &[(&str, &str, &str, &str)]) -> Story {
+    plain_of("1000", makers)
+}
+
+/// The same, of so many exits.
+fn plain_of(n_all: &str, makers: &[(&str, &str, &str, &str)]) -> Story {
     let mut story = Story::default()
         .heard("exits", 9.0)
         .heard("runq", 9.0)
@@ -92,7 +97,7 @@ fn plain(makers: &[(&str, &str, &str, &str)]) -> Story {
                 ("cgroup", "/"),
                 ("n", n),
                 ("n_short", n),
-                ("n_all", "1000"),
+                ("n_all", n_all),
                 ("interval_ns", "1000000000"),
             ];
             let parent = subject(SubjectKind::Process, pid);
@@ -135,6 +140,24 @@ fn a_storm_of_a_plain_shell_is_put_down_to_the_shell() {
         saturated.map(|one| one.id().to_string()).as_deref(),
         Some("CPU003:sh")
     );
+}
+
+#[test]
+fn two_storms_at_once_are_both_found() {
+    let makers = |n| [("77", "a", "true", n), ("78", "b", "true", n)];
+    // Two cores, and 1,500 exits a second.
+    let ids = |n: &'static str| {
+        let found = plain_of("1500", &makers(n)).found_by(&RULE);
+        let ids = found.iter().map(|one| (one.id().to_string(), one.severity));
+        ids.collect::<Vec<_>>()
+    };
+    let warning = Severity::Warning;
+    let both = [
+        ("TASK003:a".to_owned(), warning),
+        ("TASK003:b".to_owned(), warning),
+    ];
+    assert_eq!(ids("700"), both);
+    assert_eq!(ids("500"), []);
 }
 
 #[test]

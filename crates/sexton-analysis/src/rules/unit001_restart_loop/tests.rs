@@ -77,6 +77,8 @@ fn a_loop_that_is_over_is_none() {
     // Every three minutes until it was mended an hour ago.
     assert_eq!(seen(480.0, 25, "running", 3_600), 0);
     assert_eq!(seen(480.0, 25, "running", 60), 1);
+    // Stopped by an operator: systemd keeps the count.
+    assert_eq!(seen(480.0, 25, "dead", 60), 0);
     // Of a unit that came to a node long after its boot only its state tells.
     assert_eq!(seen(480.0, 7_200, "auto-restart", 60), 1);
     assert_eq!(seen(480.0, 7_200, "running", 60), 0);
