@@ -7,7 +7,7 @@ mod judging;
 mod keeping;
 mod start;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,6 +81,7 @@ pub struct Agent {
     findings: FindingsLog,
     stepper: Stepper,
     incidents: Incidents,
+    keeping: judging::Retry,
     meter: Meter,
     /// The limit of our own cgroup, and when it was last looked at.
     limit: Option<OwnLimit>,
@@ -95,8 +96,8 @@ pub struct Agent {
     boot_proofs: Vec<BootProof>,
     /// For how long what was open has been looked for in this boot, by this agent.
     watched: Watched,
-    /// What the ring held when this agent started: lines of logs up to here are there already.
-    known_until: Option<Moment>,
+    /// Up to when the ring holds the lines of these logs already.
+    known_until: BTreeMap<&'static str, Moment>,
     synced: Instant,
     bounded: Option<Instant>,
     trouble: Option<String>,
@@ -135,7 +136,7 @@ impl Agent {
         self.leave_out_known(&mut records);
         let now = clock::now();
         records.extend(self.measure(now));
-        records.extend(self.stay_alive());
+        records.extend(self.stay_alive(now));
         self.keep(&records, now);
         if let Some(tap) = &mut self.tap {
             tap(&records);
@@ -202,24 +203,25 @@ impl Agent {
         (self.log)(level, text);
     }
 
-    /// What an agent before this one has recorded of the logs is not recorded again.
+    /// What was recorded of the logs by an agent before this one, or before their sensor was
+    /// stopped for a while, is not recorded again.
     fn leave_out_known(&self, records: &mut Vec<Record>) {
-        if let Some(until) = self.known_until {
-            records.retain(|record| {
-                let is_log = record.sensor == "klog" || record.sensor == "journal";
-                !is_log || record.at > until || record.value().is_some()
-            });
+        if self.known_until.is_empty() {
+            return;
         }
+        records.retain(|record| {
+            let until = self.known_until.get(record.sensor.as_ref());
+            until.is_none_or(|until| record.at > *until || record.value().is_some())
+        });
     }
 
     /// Renews the status.
     fn tell(&mut self) {
         let (bytes, progress) = (self.writer.bytes(), &self.progress);
-        let shed = self.meter.stopped();
         let sensors = self.settings.members.iter().map(|member| member.spec.name);
         let sensors = sensors.map(|name| {
             let why = progress.blind.get(name).cloned();
-            let state = match (shed.contains(&name), &why) {
+            let state = match (self.meter.is_shed(name), &why) {
                 (true, _) => "shed",
                 (false, Some(_)) => "blind",
                 (false, None) => "on",

@@ -4,8 +4,8 @@
 mod child;
 mod sender;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,14 +18,24 @@ use sexton_model::moment::Moment;
 use sexton_model::node::Node;
 use sexton_model::record::Record;
 use sexton_model::wall::WallClock;
-use sexton_store::Bundle;
+use sexton_store::{Boot, Bundle};
 
 use crate::agent::{Judged, Log, OnVerdict, Tap};
+use crate::findings::lives_of;
 use crate::status::{FleetStatus, Shared};
 use sender::Sender;
 
 /// Before 2020 the clock of a node is not set: its reports would be of no day.
 const CLOCK_IS_SET_NS: u64 = 1_577_836_800_000_000_000;
+
+/// Some sensor says something each second. Where the ring says nothing for longer, no agent ran.
+const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+
+/// Reports that are remembered, to give those of the same time another one each.
+const MAX_CLOSED: usize = 64;
+
+/// The time of a report that follows another one of the same time, because the clock was set back.
+const PART_US: i64 = 1_000_000;
 
 /// What the agent is told about the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +97,9 @@ pub struct Fleet {
 impl Fleet {
     /// Begins to report. What the ring holds of the begun hour is read back, so that an agent
     /// that was restarted tells of all of it.
-    pub fn start(settings: FleetSettings, bundle: &Path, log: Log) -> std::io::Result<Self> {
+    pub fn start(settings: FleetSettings, boot: &Boot, log: Log) -> std::io::Result<Self> {
         let mut reporter = Reporter::new(&settings, clock::wall_ns());
-        reporter.read_back(bundle, clock::now(), clock::wall_ns());
+        reporter.read_back(boot, clock::now(), clock::wall_ns());
         let sender = Arc::new(Sender::start(settings, log)?);
         Ok(Self {
             reporter: Arc::new(Mutex::new(reporter)),
@@ -141,8 +151,12 @@ struct Reporter {
     /// When the open report began, in nanoseconds since 1970.
     begun_ns: u64,
     gathered: Gathered,
+    /// How long no agent ran between the first and the last record of the open report.
+    unwatched: Duration,
     diagnosis: Option<Diagnosis>,
     findings: BTreeMap<FindingId, Followed>,
+    /// When the last reports began.
+    closed: VecDeque<u64>,
 }
 
 #[derive(Debug)]
@@ -168,24 +182,55 @@ impl Reporter {
             given: settings.given.clone(),
             begun_ns: wall_ns / every_ns * every_ns,
             gathered: Gathered::default(),
+            unwatched: Duration::ZERO,
             diagnosis: None,
             findings: BTreeMap::new(),
+            closed: VecDeque::new(),
         }
     }
 
-    /// Takes what a bundle of this boot holds: who the node is, and the begun time.
-    fn read_back(&mut self, bundle: &Path, now: Moment, wall_ns: u64) {
-        let Ok(bundle) = Bundle::open(bundle) else {
-            return;
-        };
+    /// Takes what the ring holds of this boot: who the node is, and the begun time.
+    fn read_back(&mut self, boot: &Boot, now: Moment, wall_ns: u64) {
         let begun = wall_ns.saturating_sub(self.begun_ns);
         let from = Moment::from_ns(now.as_ns().saturating_sub(begun));
+        self.read_findings(boot, from);
+        let Ok(bundle) = Bundle::open(&boot.records) else {
+            return;
+        };
         let before = Moment::from_ns(0)..=from;
         for record in bundle.stream(Some(before), Some(&identity_facts())) {
             self.gathered.take_identity(&record);
         }
+        let mut last: Option<Moment> = None;
         for record in bundle.stream(Some(from..=now), None) {
+            let silence = last.map_or(Duration::ZERO, |last| record.at.since(last));
+            if silence > LONGEST_SILENCE {
+                self.unwatched += silence;
+            }
+            last = last.max(Some(record.at));
             self.gathered.take(&record);
+        }
+        self.unwatched += last.map_or(Duration::ZERO, |last| now.since(last));
+    }
+
+    /// Takes the findings that were open at any time since then.
+    fn read_findings(&mut self, boot: &Boot, from: Moment) {
+        let Ok((lived, _)) = lives_of(&boot.findings) else {
+            return;
+        };
+        let lives = lived.into_iter().map(|lived| lived.life);
+        for life in lives.filter(|life| life.resolved.is_none_or(|at| at >= from)) {
+            let worst = match life.worst_at >= from {
+                true => life.worst,
+                false => life.finding.severity,
+            };
+            let followed = Followed {
+                worst,
+                opened: life.opened,
+                resolved: life.resolved,
+                finding: life.finding,
+            };
+            self.findings.insert(followed.finding.id(), followed);
         }
     }
 
@@ -233,6 +278,7 @@ impl Reporter {
             false => None,
         };
         self.gathered.begin();
+        self.unwatched = Duration::ZERO;
         self.findings
             .retain(|_, followed| followed.resolved.is_none());
         for followed in self.findings.values_mut() {
@@ -241,8 +287,16 @@ impl Reporter {
         report
     }
 
-    fn closed(&self, at_ns: u64, now: Moment, wall_ns: u64) -> Option<Report> {
+    fn closed(&mut self, at_ns: u64, now: Moment, wall_ns: u64) -> Option<Report> {
         let (first, last) = self.gathered.span()?;
+        // A clock that was set back comes to the same time again: a report of the same path would
+        // not be taken.
+        let n_before = self.closed.iter().filter(|at| **at == at_ns).count();
+        self.closed.push_back(at_ns);
+        if self.closed.len() > MAX_CLOSED {
+            self.closed.pop_front();
+        }
+        let part = PART_US.saturating_mul(i64::try_from(n_before).ok()?);
         let findings = self.findings.values().map(|followed| Told {
             finding: &followed.finding,
             worst: followed.worst,
@@ -250,11 +304,12 @@ impl Reporter {
             resolved: followed.resolved,
         });
         let findings: Vec<Told<'_>> = findings.collect();
+        let watched = last.since(first).saturating_sub(self.unwatched);
         Some(report_of(&Made {
             node: &self.node,
             clock: &WallClock::new(vec![(now, wall_ns)]),
-            at_us: i64::try_from(at_ns / 1000).ok()?,
-            watched: last.since(first).min(Duration::from_nanos(self.every_ns)),
+            at_us: i64::try_from(at_ns / 1000).ok()?.saturating_add(part),
+            watched: watched.min(Duration::from_nanos(self.every_ns)),
             gathered: &self.gathered,
             diagnosis: self.diagnosis.as_ref(),
             findings: &findings,

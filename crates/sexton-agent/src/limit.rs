@@ -2,7 +2,8 @@
 //! `--memory` of a container), beyond which the kernel kills it.
 //!
 //! What counts is what the kernel cannot take back: not the page cache, which the ring fills up
-//! to any limit.
+//! to any limit, and not its own caches of inodes and names (`slab_reclaimable`; v1 does not say),
+//! which a walk of `/proc` and `/sys` fills.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,6 +19,9 @@ use sexton_model::census::Hierarchy;
 /// Chosen: an agent of 10 MiB was killed with a tenth to spare before it had looked; a judgement
 /// takes some megabytes for a moment.
 const NEAR: f64 = 0.75;
+
+/// Of the limit. Below this a sensor may come back.
+const ROOM: f64 = 0.6;
 
 /// The files of our cgroup that say so.
 #[derive(Debug, Clone)]
@@ -38,6 +42,10 @@ pub(crate) struct Use {
 impl Use {
     pub(crate) fn is_near(self) -> bool {
         self.bytes as f64 > self.limit_bytes as f64 * NEAR
+    }
+
+    pub(crate) fn has_room(self) -> bool {
+        self.bytes as f64 <= self.limit_bytes as f64 * ROOM
     }
 }
 
@@ -74,7 +82,7 @@ impl OwnLimit {
         let usage = number(&self.usage)?;
         let stat = host.read_text(&self.stat).ok()?;
         Some(Use {
-            bytes: usage.saturating_sub(page_cache(&stat)),
+            bytes: usage.saturating_sub(reclaimable(&stat)),
             limit_bytes,
         })
     }
@@ -83,12 +91,12 @@ impl OwnLimit {
 /// No node has as much; v1 says so when there is none, v2 says `max`.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// The pages of files in a `memory.stat`.
-fn page_cache(stat: &str) -> u64 {
+/// What the kernel can take back, of a `memory.stat`.
+fn reclaimable(stat: &str) -> u64 {
     let lines = stat.lines().filter_map(|line| {
         let (name, bytes) = line.split_once(' ')?;
-        let is_file = matches!(name, "active_file" | "inactive_file");
-        is_file.then(|| bytes.trim().parse::<u64>().ok())?
+        let is_cache = matches!(name, "active_file" | "inactive_file" | "slab_reclaimable");
+        is_cache.then(|| bytes.trim().parse::<u64>().ok())?
     });
     lines.sum()
 }
@@ -98,11 +106,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_files_are_what_the_kernel_can_take_back() {
+    fn pages_of_files_and_caches_of_inodes_are_what_the_kernel_can_take_back() {
         let stat = "anon 30\nfile 70\ninactive_anon 30\nactive_file 40\ninactive_file 20\n\
-                    total_active_file 90\n";
-        assert_eq!(page_cache(stat), 60);
-        assert_eq!(page_cache(""), 0);
+                    slab_reclaimable 7\nslab_unreclaimable 5\nslab 12\ntotal_active_file 90\n";
+        assert_eq!(reclaimable(stat), 67);
+        assert_eq!(reclaimable(""), 0);
     }
 
     #[test]
@@ -115,5 +123,13 @@ mod tests {
             .is_near()
         };
         assert_eq!([0, 75, 76, 100].map(near), [false, false, true, true]);
+        let has_room = |bytes| {
+            Use {
+                bytes,
+                limit_bytes: 100,
+            }
+            .has_room()
+        };
+        assert_eq!([0, 60, 61, 100].map(has_room), [true, true, false, false]);
     }
 }

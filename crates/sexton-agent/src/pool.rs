@@ -57,6 +57,7 @@ impl Member {
 
 /// Sensors at work.
 pub struct SensorPool {
+    host: Arc<Host>,
     slots: Vec<Slot>,
     queue: Arc<Queue>,
     /// Samples of stacks that were not taken yet; `None` when nobody wants any.
@@ -68,6 +69,7 @@ pub struct SensorPool {
 /// One sensor's place in the pool.
 struct Slot {
     spec: &'static SensorSpec,
+    every: Duration,
     stopwatch: Arc<Stopwatch>,
     late: bool,
     answered: Arc<AtomicBool>,
@@ -106,6 +108,7 @@ impl SensorPool {
             .map(|member| slot(*member, host, &queue, &stop))
             .collect();
         Self {
+            host: Arc::clone(host),
             slots,
             queue,
             stacks: None,
@@ -152,8 +155,25 @@ impl SensorPool {
         self.stop.wake();
         let text = format!("sensor {name} was stopped to stay within the budget: {why}");
         let shed = Gap::new(name, Why::Overrun, text)
-            .with_remedy("raise [budget] in the agent's configuration, and restart it");
+            .with_remedy("raise [budget] in the agent's configuration, or wait until it has room");
         gap(name, clock::now(), shed)
+    }
+
+    /// Has a sensor that was shed work again, after these minutes. Gives the gap that says so;
+    /// none while its thread has not ended.
+    pub fn bring_back(&mut self, name: &'static str, minutes: u64) -> Option<Vec<Record>> {
+        let place = self.slots.iter_mut().find(|slot| slot.spec.name == name)?;
+        if place.is_at_work() {
+            return None;
+        }
+        let member = Member {
+            spec: place.spec,
+            every: place.every,
+        };
+        *place = slot(member, &self.host, &self.queue, &self.stop);
+        let text =
+            format!("sensor {name} was stopped for {minutes} minutes to stay within the budget");
+        Some(gap(name, clock::now(), Gap::new(name, Why::Overrun, text)))
     }
 
     /// Ends the work and hands over what is left, but for samples of stacks.
@@ -331,6 +351,7 @@ fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) 
     });
     Slot {
         spec: member.spec,
+        every: member.every,
         stopwatch,
         late: false,
         answered,

@@ -153,7 +153,7 @@ pub struct FleetStatus {
 pub struct ExportStatus {
     /// `otlp-metrics`, `otlp-logs`, `otlp-profiles`, `pyroscope`, `parca`.
     pub channel: String,
-    /// Windows that are finished: the receiver took them, or refused them for good.
+    /// Windows that the receiver took, at least in part.
     pub sent: u64,
     /// Bytes of requests that it took.
     pub sent_bytes: u64,

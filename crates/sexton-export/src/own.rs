@@ -312,7 +312,7 @@ impl Own {
         let counters: [Figure; 6] = [
             (
                 "sexton_export_sent_total",
-                "windows that are finished: a receiver took them or refused them for good",
+                "windows that a receiver took, at least in part",
                 |it| it.n_sent as f64,
             ),
             (

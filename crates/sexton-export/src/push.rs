@@ -20,7 +20,7 @@ mod stats;
 
 pub use channel::{Channel, Next, Post, Reply, Request};
 pub use owner::Owners;
-pub use pusher::{Log, OwnFigures, Pusher, Settings};
+pub use pusher::{Log, OwnFigures, Pace, Pusher, Settings};
 pub use receiver::{Encoding, Receiver, Signal};
 pub use source::{Now, Source};
 pub use stats::Stats;

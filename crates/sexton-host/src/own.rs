@@ -1,6 +1,7 @@
 //! What a process may change of itself. Nothing of the node is changed.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::thread::{
@@ -24,6 +25,44 @@ pub fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
     pages.checked_mul(crate::machine::page_bytes())
+}
+
+/// A thread of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// Its id.
+    pub id: u32,
+    /// Its name, of which the kernel keeps 15 bytes.
+    pub name: String,
+    /// Processor time so far, the kernel's part included.
+    pub cpu_time: Duration,
+}
+
+/// The threads of this process; none where `/proc` does not say.
+pub fn threads() -> Vec<ThreadUse> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return Vec::new();
+    };
+    // One that ends meanwhile is left out.
+    let stats =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let ticks = rustix::param::clock_ticks_per_second();
+    stats.filter_map(|stat| thread_use(&stat, ticks)).collect()
+}
+
+/// A line of `stat`: the id, the name in brackets, which may hold any, and 11 fields before the times.
+fn thread_use(stat: &str, ticks_per_second: u64) -> Option<ThreadUse> {
+    let (head, fields) = stat.rsplit_once(") ")?;
+    let (id, name) = head.split_once(" (")?;
+    let mut times = fields.split(' ').skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    let ticks = user.checked_add(system)?;
+    Some(ThreadUse {
+        id: id.parse().ok()?,
+        name: name.to_owned(),
+        cpu_time: Duration::from_secs_f64(ticks as f64 / ticks_per_second.max(1) as f64),
+    })
 }
 
 /// Gives memory that was used for a moment back to the node. The allocator keeps it otherwise:
@@ -114,4 +153,31 @@ pub fn leave_network() -> io::Result<()> {
     mount_change("/", private)?;
     mount("sysfs", "/sys", "sysfs", MountFlags::empty(), None)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_told_by_its_line() {
+        let line = "42 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0\n";
+        let expected = ThreadUse {
+            id: 42,
+            name: "a) b (c".into(),
+            cpu_time: Duration::from_secs(2),
+        };
+        assert_eq!(thread_use(line, 100), Some(expected));
+        for wrong in ["", "42 (a) S 1 2", "x (a) S 1 2 3 4 5 6 7 8 9 10 1 1 0"] {
+            assert_eq!(thread_use(wrong, 100), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn this_thread_is_among_those_of_the_process() {
+        let named = std::thread::Builder::new().name("reads".into());
+        let seen = named.spawn(threads).expect("a thread").join();
+        let seen = seen.expect("no panic");
+        assert!(seen.iter().any(|thread| thread.name == "reads"), "{seen:?}");
+    }
 }

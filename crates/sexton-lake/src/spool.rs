@@ -55,7 +55,7 @@ impl Spool {
     }
 
     /// Keeps a report, and its sets, until they are shipped. Gives the number of reports that
-    /// were dropped to make room: the oldest ones.
+    /// were dropped: the oldest ones to make room, and this one if another of its path waits.
     pub fn keep(&mut self, report: &mut Report) -> Result<usize, LakeError> {
         let bytes = report.parquet()?;
         let day = day_of(report.at_us);
@@ -69,8 +69,8 @@ impl Spool {
                 self.sent_sets.insert(digest, day.clone());
             }
         }
-        self.write(&report.path(), &bytes)?;
-        self.bound()
+        let put = self.write(&report.path(), &bytes)?;
+        Ok(self.bound()? + usize::from(put == Put::AlreadyThere))
     }
 
     /// How many reports wait.
@@ -115,9 +115,8 @@ impl Spool {
         Ok(())
     }
 
-    fn write(&self, path: &str, bytes: &[u8]) -> Result<(), LakeError> {
-        let put = put_into_folder(&self.folder, path, bytes);
-        put.map(|_| ())
+    fn write(&self, path: &str, bytes: &[u8]) -> Result<Put, LakeError> {
+        put_into_folder(&self.folder, path, bytes)
     }
 
     /// Sets first, then reports, the oldest first.

@@ -144,7 +144,8 @@ impl Fix<'_> {
         Ok(plan)
     }
 
-    /// Does it.
+    /// Does it. Once anything may have been changed there is a report of it, also when dying cgroups
+    /// cannot be looked at any more: it says how to take it back.
     pub fn carry_out(
         &mut self,
         consent: &Consent,
@@ -159,14 +160,19 @@ impl Fix<'_> {
             ..FixReport::default()
         };
         let is_stopped = self.stop_sources(consent, journal, tell, &mut report);
-        match (is_stopped, is_named) {
-            (true, true) => self.purge(consent, journal, stop, tell, &mut report)?,
-            (true, false) => self.purge_counted(consent, journal, stop, tell, &mut report)?,
-            (false, _) => report
-                .steps
-                .push(withheld("its source could not be stopped")),
+        let purged = match (is_stopped, is_named) {
+            (true, true) => self.purge(consent, journal, stop, tell, &mut report),
+            (true, false) => self.purge_counted(consent, journal, stop, tell, &mut report),
+            (false, _) => {
+                let why = "its source could not be stopped";
+                report.steps.push(withheld(why));
+                Ok(())
+            }
+        };
+        let looked = purged.and_then(|()| self.look_back(stop, tell, &mut report));
+        if let Err(gap) = looked {
+            report.steps.push(unseen(&gap));
         }
-        self.look_back(stop, tell, &mut report)?;
         report.undo_file = journal.path().map(|path| path.display().to_string());
         Ok(report)
     }
@@ -383,9 +389,21 @@ fn is_reboot_due(report: &FixReport) -> bool {
 }
 
 fn withheld(why: &str) -> StepReport {
+    step("purge what it left", StepOutcome::Withheld(why.into()))
+}
+
+/// Nothing can be said of what is left.
+fn unseen(gap: &Gap) -> StepReport {
+    step(
+        "count dying memory cgroups again",
+        StepOutcome::Failed(gap.text.clone()),
+    )
+}
+
+fn step(title: &str, outcome: StepOutcome) -> StepReport {
     StepReport {
-        title: "purge what it left".into(),
-        outcome: StepOutcome::Withheld(why.into()),
+        title: title.into(),
+        outcome,
         except: None,
         predicted: None,
         before: None,
@@ -396,7 +414,13 @@ fn withheld(why: &str) -> StepReport {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+    use std::path::Path;
+
+    use sexton_model::census::Hierarchy;
+
     use super::*;
+    use crate::journal::Change;
 
     #[test]
     fn a_reboot_is_for_much_that_nothing_else_frees() {
@@ -414,5 +438,50 @@ mod tests {
         check(237, 24, false);
         check(900, 900, false);
         check(1_000, 1_000, true);
+    }
+
+    /// Answers of one census after the other; then none.
+    struct Answers(VecDeque<Result<Census, Gap>>);
+
+    impl Eyes for Answers {
+        fn census(&mut self) -> Result<Census, Gap> {
+            let blind = || Err(Gap::new("memcg", Why::Unsupported, "the walk was ended"));
+            self.0.pop_front().unwrap_or_else(blind)
+        }
+    }
+
+    #[test]
+    fn what_was_done_before_a_census_failed_is_reported_with_its_undo_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let host = Host::live().expect("a mount table");
+        let consent = Consent::given_by_the_user();
+        let stop = AtomicBool::new(false);
+        let report = |answers: Vec<Result<Census, Gap>>| {
+            let mut journal = Journal::new(&folder.path().join("undo"));
+            let change = Change::NewFile {
+                path: "/etc/a".into(),
+                reload: false,
+            };
+            journal.note(&change).expect("it is written");
+            let mut fix = Fix {
+                host: &host,
+                eyes: &mut Answers(answers.into()),
+                sources: Vec::new(),
+                aim: Aim::off(),
+                allowance: Allowance::default(),
+                advice: Vec::new(),
+            };
+            fix.carry_out(&consent, &mut journal, &stop, &mut |_| ())
+        };
+        report(Vec::new()).expect_err("nothing was begun");
+        let census = Census::new(Method::BpfWalk, Hierarchy::V2, 4096);
+        let report = report(vec![Ok(census)]).expect("a report");
+        let last = report.steps.last().expect("a step");
+        assert_eq!(
+            last.outcome,
+            StepOutcome::Failed("the walk was ended".into())
+        );
+        let undo_file = report.undo_file.expect("an undo file");
+        assert!(Path::new(&undo_file).exists(), "{undo_file}");
     }
 }

@@ -15,6 +15,28 @@ use crate::status::{FindingStatus, ForecastStatus};
 /// A step that is later than this is left out: the node slept, or this process was stopped.
 const TOO_LATE: Duration = Duration::from_secs(90);
 
+/// What failed is tried again after this time.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// What is tried again when it fails, and said only when that turns.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    failed: Option<Instant>,
+}
+
+impl Retry {
+    fn is_due(&self, now: Instant) -> bool {
+        self.failed
+            .is_none_or(|failed| now.saturating_duration_since(failed) >= AGAIN)
+    }
+
+    /// Notes how it went. Whether it went otherwise before.
+    fn note(&mut self, has_failed: bool, now: Instant) -> bool {
+        let before = std::mem::replace(&mut self.failed, has_failed.then_some(now));
+        before.is_some() != has_failed
+    }
+}
+
 /// Open findings that the status names.
 const MAX_FINDINGS: usize = 200;
 
@@ -39,15 +61,26 @@ impl Agent {
                 self.take_step(&step, began.elapsed(), now);
             }
         }
-        if self.incidents.is_due(now) {
-            let bundle = self.boot.records.clone();
-            let kept = self.incidents.finish(&mut self.writer, &bundle, now);
-            if let Err(error) = kept {
-                let text = format!("cannot keep an incident: {}", error.chain());
+        if self.incidents.is_due(now) && self.keeping.is_due(Instant::now()) {
+            self.finish_incident(now);
+        }
+    }
+
+    /// Keeps the incident that has all it waits for. Where that fails it is tried again.
+    fn finish_incident(&mut self, now: Moment) {
+        let bundle = self.boot.records.clone();
+        let kept = self.incidents.finish(&mut self.writer, &bundle, now);
+        let has_turned = self.keeping.note(kept.is_err(), Instant::now());
+        match kept {
+            Err(error) if has_turned => {
+                let why = error.chain();
+                let text = format!("cannot keep an incident: {why}; the agent goes on trying");
                 self.say(Level::Warning, &text);
             }
-            self.bounded = None;
+            Ok(()) if has_turned => self.say(Level::Info, "the incident is kept now"),
+            _ => {}
         }
+        self.bounded = None;
     }
 
     fn take_step(&mut self, step: &Step, took: Duration, now: Moment) {
@@ -182,4 +215,32 @@ fn forecasts(diagnosis: &Diagnosis) -> Vec<ForecastStatus> {
         })
     });
     passes.take(MAX_FINDINGS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_each_minute_and_said_once() {
+        let began = Instant::now();
+        let mut retry = Retry::default();
+        // A full disk for ten minutes, looked at every half second.
+        let (mut n_tried, mut said) = (0, Vec::new());
+        for n in 0..1_440 {
+            let now = began + Duration::from_millis(500) * n;
+            if retry.is_due(now) {
+                n_tried += 1;
+                let has_failed = n < 1_200;
+                if retry.note(has_failed, now) {
+                    said.push(has_failed);
+                }
+                if !has_failed {
+                    break;
+                }
+            }
+        }
+        assert_eq!(n_tried, 11);
+        assert_eq!(said, [true, false]);
+    }
 }

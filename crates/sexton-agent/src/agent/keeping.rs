@@ -9,7 +9,10 @@ use sexton_model::record::{Record, Sink};
 use sexton_model::subject::Subject;
 use sexton_store::StoreError;
 
+use super::start::LOGS;
 use super::{Agent, Level};
+use crate::budget::Back;
+use crate::limit::Use;
 use crate::recorder;
 
 /// How often what was recorded is made safe. What a kill may cost.
@@ -19,8 +22,6 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 const BOUND_EVERY: Duration = Duration::from_secs(60);
 
 /// How often the limit of the agent's own cgroup is looked at.
-///
-/// Chosen: what a sensor holds is given back within a poll or two of its end.
 const LOOK_AT_LIMIT_EVERY: Duration = Duration::from_secs(2);
 
 /// What this boot may grow by until that.
@@ -112,18 +113,17 @@ impl Agent {
     }
 
     /// Every few seconds: sheds a sensor at once where the limit of the agent's own cgroup is near.
-    pub(super) fn stay_alive(&mut self) -> Vec<Record> {
+    pub(super) fn stay_alive(&mut self, now: Moment) -> Vec<Record> {
         if self.limit_looked.elapsed() < LOOK_AT_LIMIT_EVERY {
             return Vec::new();
         }
         self.limit_looked = Instant::now();
-        let used = self.limit.as_ref().and_then(|limit| limit.used(&self.host));
-        let Some(used) = used.filter(|used| used.is_near()) else {
+        let Some(used) = self.use_of_limit().filter(|used| used.is_near()) else {
             return Vec::new();
         };
         own::give_back_memory();
         let at_work = self.pool.at_work();
-        let Some(name) = self.meter.shed_next(&at_work) else {
+        let Some(name) = self.meter.shed_now(&at_work, now) else {
             return Vec::new();
         };
         let why = format!(
@@ -134,6 +134,10 @@ impl Agent {
         self.shed(name, &why)
     }
 
+    fn use_of_limit(&self) -> Option<Use> {
+        self.limit.as_ref().and_then(|limit| limit.used(&self.host))
+    }
+
     /// Stops a sensor, and says so.
     fn shed(&mut self, name: &'static str, why: &str) -> Vec<Record> {
         let text = format!("sensor {name} was stopped to stay within the budget: {why}");
@@ -141,13 +145,33 @@ impl Agent {
         self.pool.shed(name, why)
     }
 
-    /// Once a minute: what the agent itself used, and which sensor it stops if that is too much.
+    /// Has a sensor work again, and says so.
+    fn bring_back(&mut self, back: Back, now: Moment) -> Vec<Record> {
+        let minutes = now.since(back.since).as_secs() / 60;
+        let Some(records) = self.pool.bring_back(back.name, minutes) else {
+            self.meter.still_shed(back);
+            return Vec::new();
+        };
+        if LOGS.contains(&back.name) {
+            self.known_until.insert(back.name, back.since);
+        }
+        let text = format!(
+            "sensor {} is back after {minutes} minutes: the budget has room for it",
+            back.name
+        );
+        self.say(Level::Info, &text);
+        records
+    }
+
+    /// Once a minute: what the agent itself used, which sensor it stops if that is too much, and
+    /// which comes back if there is room.
     pub(super) fn measure(&mut self, now: Moment) -> Vec<Record> {
         if !self.meter.is_due(now) {
             return Vec::new();
         }
         let memory = own::resident_bytes().unwrap_or(0);
-        let measured = self.meter.measure(now, clock::process_cpu_time(), memory);
+        let (cpu_time, threads) = (clock::process_cpu_time(), own::threads());
+        let measured = self.meter.measure(now, cpu_time, &threads, memory);
         let budget = self.settings.budget;
         self.shared.change(|status| {
             status.cpu_ratio = measured.map(|measured| measured.cpu_ratio);
@@ -165,8 +189,12 @@ impl Agent {
         out.sample(&node, &SEXTON_MEMORY_BYTES, measured.memory_bytes as f64);
         records.extend(out.into_records());
         let at_work = self.pool.at_work();
-        if let Some((name, why)) = self.meter.shed(measured, budget, &at_work) {
+        if let Some((name, why)) = self.meter.shed(measured, budget, &at_work, now) {
             records.extend(self.shed(name, &why));
+        }
+        let is_near = self.use_of_limit().is_some_and(|used| !used.has_room());
+        if let Some(back) = self.meter.bring_back(measured, budget, is_near) {
+            records.extend(self.bring_back(back, now));
         }
         records
     }

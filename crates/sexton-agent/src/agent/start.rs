@@ -11,6 +11,7 @@ use sexton_model::moment::Moment;
 use sexton_sensors::SENSORS;
 use sexton_store::{Boot, Bundle, BundleWriter, Limits, Ring, StoreError};
 
+use super::judging::Retry;
 use super::{Agent, AgentError, Level, Log};
 use crate::boot_proof::{self, Watched};
 use crate::budget::Meter;
@@ -24,6 +25,9 @@ use crate::status::{SCHEMA, Shared};
 
 /// Segments are short, so that an incident holds little but its own time.
 const SEGMENT_AGE: Duration = Duration::from_secs(600);
+
+/// Sensors that read logs, and begin with what was written before.
+pub(super) const LOGS: [&str; 2] = ["klog", "journal"];
 
 impl Agent {
     /// Starts one. Fails when another agent has the ring, naming it.
@@ -45,6 +49,7 @@ impl Agent {
         seal_earlier(&ring, &boot, &mut log);
         let open_before = boot_proof::open_before(&ring, &boot);
         let (stepper, known_until) = resume(&boot, &settings, now, &mut log);
+        let known_until = known_until.map(|until| LOGS.map(|name| (name, until)));
         let writer = BundleWriter::create(&boot.records, limits(&settings), node.clone(), now);
         let mut writer = writer.map_err(AgentError::Ring)?;
         recorder::keep_raw(host, &mut writer).map_err(AgentError::Record)?;
@@ -66,6 +71,7 @@ impl Agent {
             findings,
             stepper,
             incidents,
+            keeping: Retry::default(),
             meter: Meter::new(),
             limit: OwnLimit::find(host),
             limit_looked: Instant::now(),
@@ -77,7 +83,7 @@ impl Agent {
             open_before,
             boot_proofs: Vec::new(),
             watched: Watched::default(),
-            known_until,
+            known_until: known_until.into_iter().flatten().collect(),
             synced: Instant::now(),
             bounded: None,
             trouble: None,

@@ -7,6 +7,13 @@ use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::timeline::Records;
 
+use std::path::Path;
+
+use sexton_analysis::live::Change;
+use sexton_store::{BundleWriter, Limits, Ring};
+
+use crate::findings::FindingsLog;
+
 use super::*;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -191,4 +198,83 @@ fn a_program_that_is_not_there_is_named_with_what_to_do() {
     let program = Path::new("/nonexistent/sexton-fleet");
     let why = child::ship(program, Path::new("/tmp"), "s3://b", &stop).expect_err("it fails");
     assert!(why.contains("install sexton-fleet"), "{why}");
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_and_back_loses_no_report() {
+    let settings = settings(Path::new("/a"), Path::new("/b"));
+    let mut reporter = Reporter::new(&settings, at(0).1);
+    let mut paths = Vec::new();
+    // Minutes since the boot, and what the wall clock says.
+    let mut minute = |boot: u64, wall: u64| {
+        reporter.take(&sample(boot, 1.0));
+        let report = reporter.turn(at(boot).0, at(wall).1);
+        paths.extend(report.map(|report| (report.path(), report.numbers["watched_seconds"])));
+    };
+    (1..20).for_each(|boot| minute(boot, boot));
+    (20..25).for_each(|boot| minute(boot, boot + 60));
+    (25..190).for_each(|boot| minute(boot, boot));
+    let mut unique: Vec<&String> = paths.iter().map(|(path, _)| path).collect();
+    unique.sort();
+    unique.dedup();
+    assert_eq!((unique.len(), paths.len()), (5, 5), "{paths:?}");
+    let watched: f64 = paths.iter().map(|(_, seconds)| seconds).sum();
+    assert!(watched > 170.0 * 60.0, "{paths:?}");
+}
+
+#[test]
+fn a_restart_tells_of_what_was_before_it_and_not_of_the_time_between() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let boot = Ring::at(folder.path()).boot_of("5f2a").expect("a ring");
+    let node = sexton_store::Node {
+        name: "web7".into(),
+        kernel: "6.1".into(),
+        boot_id: "5f2a".into(),
+    };
+    let day = Duration::from_secs(86_400);
+    let mut log = FindingsLog::open(&boot.findings, day, node.clone(), at(1).0).expect("a disk");
+    let mut lives = Lives::default();
+    let mut judge = |minutes: u64, findings: Vec<Finding>| -> Vec<Change> {
+        let diagnosis = Diagnosis {
+            findings,
+            not_judged: Vec::new(),
+            ..sexton_analysis::judge(&Records::default(), &sexton_analysis::Policy::default())
+        };
+        let (now, wall_ns) = at(minutes);
+        let changes = lives.step(now, &diagnosis);
+        log.add(&changes, &diagnosis, now, wall_ns).expect("a disk");
+        changes
+    };
+    // One that was over before the hour, and one within it.
+    let mut other = finding(Severity::Serious);
+    other.subject = Subject::new(SubjectKind::Device, "eth1");
+    judge(50, vec![other]);
+    judge(55, Vec::new());
+    judge(65, vec![finding(Severity::Critical)]);
+    assert!(!judge(75, Vec::new()).is_empty(), "it is resolved");
+    let limits = Limits::ring(1 << 24, day);
+    let mut writer = BundleWriter::create(&boot.records, limits, node, at(1).0).expect("a disk");
+    for minutes in (60..70).chain(80..85) {
+        writer.append(&[sample(minutes, 1.0)]).expect("a disk");
+    }
+    writer.finish(at(85).0).expect("a disk");
+    let settings = settings(Path::new("/a"), Path::new("/b"));
+    let mut reporter = Reporter::new(&settings, at(100).1);
+    reporter.read_back(&boot, at(100).0, at(100).1);
+    for minutes in 100..120 {
+        reporter.take(&sample(minutes, 1.0));
+    }
+    let diagnosis =
+        sexton_analysis::judge(&Records::default(), &sexton_analysis::Policy::default());
+    reporter.diagnosis = Some(diagnosis);
+    let report = reporter.turn(at(120).0, at(120).1).expect("a report");
+    // 60 to 69, 80 to 84, 100 to 119.
+    assert_eq!(report.numbers["watched_seconds"], (9.0 + 4.0 + 19.0) * 60.0);
+    assert_eq!(report.numbers["severity_rank"], 4.0);
+    let rows: Vec<(&str, &str)> = report
+        .findings
+        .iter()
+        .map(|row| (&*row.texts["life"], &*row.texts["severity"]))
+        .collect();
+    assert_eq!(rows, [("resolved", "critical")]);
 }

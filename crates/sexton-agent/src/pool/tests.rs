@@ -116,3 +116,27 @@ fn a_sensor_that_cannot_run_says_why() {
     let records = run(|_| Err(Gap::new("test", Why::Unsupported, "not here")));
     assert_eq!(gaps(&records), [&Why::Unsupported]);
 }
+
+#[test]
+fn a_sensor_that_was_stopped_comes_back_when_it_has_ended() {
+    let host = Arc::new(Host::live().expect("a mount table"));
+    let test = spec(|_| {
+        Ok(Box::new(Does(|out| {
+            out.sample(&Subject::node(), &MEMCG_LIVE, 7.0)
+        })))
+    });
+    let mut pool = SensorPool::start(&host, &[Member::new(test)]);
+    assert!(pool.bring_back("test", 0).is_none(), "it is at work");
+    assert_eq!(pool.shed("test", "it costs too much").len(), 1);
+    let until = Instant::now() + FAREWELL;
+    while !pool.at_work().is_empty() && Instant::now() < until {
+        pool.collect(Duration::from_millis(10));
+    }
+    let back = pool.bring_back("test", 12).expect("it had ended");
+    let Body::Gap(gap) = &back[0].body else {
+        panic!("{back:?}");
+    };
+    assert!(gap.text.contains("12 minutes"), "{}", gap.text);
+    let seen = pool.collect(Duration::from_millis(200));
+    assert!(seen.iter().any(|record| record.value() == Some(7.0)));
+}

@@ -9,7 +9,7 @@ use sexton_model::text::escape;
 use sexton_store::{Place, PlaceFile, StoreError};
 
 use super::load::Load;
-use super::receiver::Receiver;
+use super::receiver::{Encoding, Receiver};
 use super::source::{Now, Source, Step};
 use super::stats::Stats;
 
@@ -22,6 +22,10 @@ const SAVE_EVERY: Duration = Duration::from_secs(300);
 
 /// A request is never made smaller than this because of what a receiver said of another.
 const LEAST_BYTES: usize = 16 << 10;
+
+/// Requests of a window that may be too large, beside as many as were taken: where all parts but the
+/// smallest are too large there is one less than parts. Enough to get from 4 MiB to 16 KiB.
+const MOST_TOO_LARGE: u64 = 8;
 
 /// Characters of a receiver's refusal that are kept.
 const SAID_CHARS: usize = 200;
@@ -76,6 +80,11 @@ struct Open {
     after: Place,
     end_ns: u64,
     parts: VecDeque<Load>,
+    /// Parts that were taken, and dropped.
+    n_taken: u64,
+    n_dropped: u64,
+    /// Requests that were too large.
+    n_too_large: u64,
 }
 
 /// One kind of data for one receiver.
@@ -107,7 +116,7 @@ impl Channel {
     /// Goes on where it was; without a place, from now on.
     pub fn new(
         receiver: Receiver,
-        source: Source,
+        mut source: Source,
         file: PlaceFile,
         version: &'static str,
         now: Now,
@@ -127,6 +136,9 @@ impl Channel {
             }
         };
         let place = place.unwrap_or_else(|| source.here(receiver.signal, now));
+        if receiver.encoding == Encoding::Pyroscope {
+            source.leave_out_ids();
+        }
         Self {
             max_bytes: receiver.max_bytes(),
             receiver,
@@ -201,6 +213,9 @@ impl Channel {
                     after: window.after,
                     end_ns: window.end_ns,
                     parts: VecDeque::from([window.load]),
+                    n_taken: 0,
+                    n_dropped: 0,
+                    n_too_large: 0,
                 });
                 None
             }
@@ -253,7 +268,7 @@ impl Channel {
             }
             413 => {
                 self.max_bytes = (request.plain_bytes * 3 / 4).max(LEAST_BYTES);
-                self.halve(part, refusal(status, &bytes))
+                self.too_large(part, refusal(status, &bytes))
             }
             // A token that was replaced is read again with the next request.
             401 | 403 | 408 | 429 | 500 | 502..600 => {
@@ -265,6 +280,24 @@ impl Channel {
                 Outcome::Dropped
             }
         }
+    }
+
+    /// A receiver that finds everything too large, or a proxy in front of it, would be asked ever
+    /// again without a pause: the rest of such a window is dropped.
+    fn too_large(&mut self, part: Load, why: String) -> Outcome {
+        let Some(open) = &mut self.open else {
+            return self.halve(part, why);
+        };
+        open.n_too_large += 1;
+        if open.n_too_large <= open.n_taken + MOST_TOO_LARGE {
+            return self.halve(part, why);
+        }
+        let n_left = open.parts.len() as u64;
+        open.parts.clear();
+        open.n_dropped += n_left;
+        self.stats.n_refused += n_left + 1;
+        self.stats.trouble = Some(why);
+        Outcome::Dropped
     }
 
     fn halve(&mut self, part: Load, why: String) -> Outcome {
@@ -282,6 +315,12 @@ impl Channel {
         match outcome {
             Outcome::Taken | Outcome::Dropped => {
                 self.n_failures = 0;
+                if let Some(open) = &mut self.open {
+                    match outcome {
+                        Outcome::Taken => open.n_taken += 1,
+                        _ => open.n_dropped += 1,
+                    }
+                }
                 None
             }
             Outcome::Halved(first, second) => {
@@ -319,7 +358,9 @@ impl Channel {
 
     fn finish_if_done(&mut self, now: Now) {
         if let Some(open) = self.open.take_if(|open| open.parts.is_empty()) {
-            self.stats.n_sent += 1;
+            // One of which nothing was taken was refused, which is counted.
+            let is_sent = open.n_taken > 0 || open.n_dropped == 0;
+            self.stats.n_sent += u64::from(is_sent);
             let age_ns = now.wall_ns.saturating_sub(open.end_ns);
             self.stats.lag_seconds = age_ns as f64 / 1e9;
             self.move_to(open.after, now, true);

@@ -1,5 +1,6 @@
 //! The thread that sends to one receiver.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,7 +25,8 @@ const BOUNDS: Bounds = Bounds {
 /// Below the agent's own threads: sending is never urgent.
 const NICE: i32 = 10;
 
-/// While it catches up, the thread rests this many times as long as it worked: 1% of a core.
+/// While it catches up, the thread rests this many times as long as it worked: 1 % of a core for
+/// all receivers together.
 const REST: u32 = 99;
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 const LONGEST_REST: Duration = Duration::from_secs(5);
@@ -38,6 +40,41 @@ pub type OwnFigures = Arc<dyn Fn() -> Own + Send + Sync>;
 /// Where lines of the log go; `true` for trouble.
 pub type Log = Box<dyn FnMut(bool, &str) + Send>;
 
+/// The pace that receivers share: those that catch up at the same time are each as much slower.
+#[derive(Debug, Default)]
+pub struct Pace {
+    n_behind: AtomicU32,
+}
+
+/// One receiver's part in the pace.
+struct Part {
+    pace: Arc<Pace>,
+    is_behind: bool,
+}
+
+impl Part {
+    /// How long to rest after this much work.
+    fn rest(&self, worked: Duration) -> Duration {
+        let n = self.pace.n_behind.load(Ordering::Relaxed).max(1);
+        (worked * REST * n).clamp(SHORTEST_REST, LONGEST_REST * n)
+    }
+
+    fn set(&mut self, is_behind: bool) {
+        match (self.is_behind, is_behind) {
+            (false, true) => self.pace.n_behind.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.pace.n_behind.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
+        self.is_behind = is_behind;
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
 /// What a thread needs.
 pub struct Settings {
     /// The receiver.
@@ -48,6 +85,8 @@ pub struct Settings {
     pub version: &'static str,
     /// What time it is.
     pub now: fn() -> Now,
+    /// Shared by all receivers.
+    pub pace: Arc<Pace>,
 }
 
 #[derive(Default)]
@@ -105,6 +144,10 @@ fn work(settings: Settings, runtime: Runtime, shared: &(Mutex<Desk>, Condvar), m
         agent: format!("sexton/{}", settings.version),
         runtime,
     };
+    let mut part = Part {
+        pace: settings.pace,
+        is_behind: false,
+    };
     loop {
         let began = cpu_time();
         let (mut rest, mut has_more) = (LONGEST_WAIT, false);
@@ -116,9 +159,9 @@ fn work(settings: Settings, runtime: Runtime, shared: &(Mutex<Desk>, Condvar), m
             }
             tell(channel.stats(), before, &mut log);
         }
+        part.set(has_more);
         if has_more {
-            let worked = cpu_time().saturating_sub(began);
-            rest = (worked * REST).clamp(SHORTEST_REST, LONGEST_REST).min(rest);
+            rest = part.rest(cpu_time().saturating_sub(began)).min(rest);
         }
         let mut desk = lock(&shared.0);
         desk.stats = channels.iter().map(|it| it.stats().clone()).collect();
@@ -175,5 +218,30 @@ impl Post for Poster {
             },
             Err(error) => Reply::Nothing(error.chain()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receivers_that_catch_up_together_share_one_pace() {
+        let pace: Arc<Pace> = Arc::default();
+        let part = || Part {
+            pace: Arc::clone(&pace),
+            is_behind: false,
+        };
+        let (mut one, mut other) = (part(), part());
+        let work = Duration::from_millis(10);
+        let alone = Duration::from_millis(990);
+        one.set(true);
+        one.set(true);
+        assert_eq!(one.rest(work), alone);
+        other.set(true);
+        assert_eq!([one.rest(work), other.rest(work)], [alone * 2; 2]);
+        assert_eq!(one.rest(Duration::from_secs(1)), LONGEST_REST * 2);
+        drop(other);
+        assert_eq!(one.rest(work), alone);
     }
 }

@@ -15,7 +15,7 @@ use sexton_store::{Boot, Bundle, Place, Ring, StackPiece, StoreError};
 
 use super::load::Load;
 use super::logs::LogLine;
-use super::owner::Owners;
+use super::owner::{CONTAINER_ID, Owners};
 use super::pusher::OwnFigures;
 use super::receiver::Signal;
 use crate::state::Metrics;
@@ -75,6 +75,8 @@ pub struct Source {
     node: String,
     owners: Arc<Mutex<Owners>>,
     own: OwnFigures,
+    /// Whether profiles say the id of their container.
+    has_ids: bool,
     /// Metrics up to the place that was read, of this boot, counted since this time.
     metrics: Option<(String, Metrics, u64)>,
 }
@@ -101,8 +103,14 @@ impl Source {
             node: node.to_owned(),
             owners,
             own,
+            has_ids: true,
             metrics: None,
         }
+    }
+
+    /// Leaves the id of the container out of profiles: for receivers in which each id is a series.
+    pub(super) fn leave_out_ids(&mut self) {
+        self.has_ids = false;
     }
 
     pub(super) fn node(&self) -> &str {
@@ -255,7 +263,12 @@ impl Source {
         }
         let node = self.node.as_str();
         let mut merger = Merger::default();
-        let mut by_owner = ByOwner::new(|cgroup: Option<&[u8]>| owners().labels(node, cgroup));
+        let has_ids = self.has_ids;
+        let mut by_owner = ByOwner::new(|cgroup: Option<&[u8]>| {
+            let mut labels = owners().labels(node, cgroup, to);
+            labels.retain(|(name, _)| has_ids || *name != CONTAINER_ID);
+            labels
+        });
         for piece in bundle.stacks(range) {
             if let StackPiece::Chunk(chunk) = piece {
                 merger.feed(chunk.segment, &chunk.samples, &chunk.tables, &mut by_owner);

@@ -7,7 +7,7 @@ pub struct Stats {
     pub channel: String,
     /// Requests that were made.
     pub n_requests: u64,
-    /// Windows that the receiver took, at least in part, or that held nothing for it.
+    /// Windows that the receiver took, at least in part.
     pub n_sent: u64,
     /// Bytes of requests that it took.
     pub sent_bytes: u64,

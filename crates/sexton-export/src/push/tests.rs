@@ -325,7 +325,22 @@ fn what_cannot_be_made_smaller_is_dropped_and_counted() {
     let mut channel = channel(folder.path(), "a", receiver, 900.0);
     let mut stub = Stub::new(|_, _: &Request| answer(413));
     stub.run(&mut channel, 900.0..966.0);
-    assert_eq!((channel.stats().n_sent, channel.stats().n_refused), (4, 16));
+    assert_eq!((channel.stats().n_sent, channel.stats().n_refused), (0, 16));
+}
+
+#[test]
+fn a_receiver_that_finds_everything_too_large_is_not_asked_without_end() {
+    let folder = folder();
+    record(&Ring::at(folder.path()), "a", 600..1_200, 4_000);
+    let receiver = receiver(Encoding::Otlp, Signal::Profiles, 6 * HOUR);
+    let mut channel = channel(folder.path(), "a", receiver, 900.0);
+    let mut stub = Stub::new(|_, _: &Request| answer(413));
+    stub.run(&mut channel, 900.0..951.0);
+    let stats = channel.stats();
+    // Three windows.
+    assert!(stats.n_requests <= 3 * 9, "{stats:?}");
+    assert!(stats.n_refused >= 3 && stats.n_sent == 0, "{stats:?}");
+    assert!(stats.trouble.is_some(), "{stats:?}");
 }
 
 #[test]

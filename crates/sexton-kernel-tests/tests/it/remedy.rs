@@ -96,6 +96,7 @@ state > after
 sleep 1
 state > later
 ls /var/lib/sexton-remedy/undo > undo-files
+cat /var/lib/sexton/last-fix.json > last-fix
 cp -r /var/lib/sexton/findings findings
 
 # What else may ask, and for what.
@@ -208,6 +209,8 @@ fn a_loop_is_ended_where_allowed_and_only_there() {
         !journal.contains("are not held to their files"),
         "{journal}"
     );
+    let kept = systemd.read("last-fix").expect("what it came to");
+    assert!(kept.contains("boot_id"), "{kept}");
     is_in_the_findings_log(&systemd.folder().join("findings"));
     refuses_others(&systemd);
     let a = state(&systemd, "restored", "loop-a");

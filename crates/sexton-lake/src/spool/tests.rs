@@ -83,3 +83,12 @@ fn what_a_kill_left_half_written_is_never_shipped() {
     result.unwrap();
     assert_eq!(n, 2, "a set and a report");
 }
+
+#[test]
+fn a_second_report_of_a_path_is_counted_as_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut spool = Spool::at(folder.path());
+    let kept = [1, 1, 2].map(|hour| spool.keep(&mut report(hour)).unwrap());
+    assert_eq!(kept, [0, 1, 0]);
+    assert_eq!(spool.n_waiting(), 2);
+}

@@ -8,12 +8,16 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::fs::{Advice, FileType, Mode, OFlags, fadvise, fdatasync, fstat, open, syncfs};
+use rustix::fs::{
+    Advice, CWD, FileType, Mode, OFlags, ResolveFlags, fadvise, fdatasync, fstat, open, openat2,
+    syncfs,
+};
 use rustix::io::Errno;
 use sexton_host::page_batches;
 use sexton_model::census::PinFile;
@@ -197,22 +201,39 @@ impl<'a> Round<'a> {
     }
 }
 
-/// Opens it to read; `None` if the file that the census saw is no longer there.
+/// Opens it to read; `None` if the file that the census saw is no longer there. It is looked at
+/// before it is opened: to open a device can have an effect.
 fn opened(path: &Path, file: &PinFile) -> io::Result<Option<File>> {
-    let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-    if file.mounted && !file.deleted {
-        flags |= OFlags::NOFOLLOW;
-    }
-    let opened = match open(path, flags, Mode::empty()) {
-        Ok(opened) => opened,
+    let place = match place(path, file) {
+        Ok(place) => place,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::STALE) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let stat = fstat(&opened)?;
+    let stat = fstat(&place)?;
     // Not the device: a subvolume of btrfs shows another than its filesystem has.
     let is_it =
         stat.st_ino == file.inode && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    Ok(is_it.then(|| File::from(opened)))
+    if !is_it {
+        return Ok(None);
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
+    Ok(Some(open(itself, flags, Mode::empty())?.into()))
+}
+
+/// Where a path leads, without opening it. The kernel told the paths of files that are mounted,
+/// in which there is no link; one that is there now was put there since.
+fn place(path: &Path, file: &PinFile) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    if !file.mounted || file.deleted {
+        return open(path, flags, Mode::empty());
+    }
+    let flags = flags | OFlags::NOFOLLOW;
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Linux before 5.6, or a filter of system calls that does not know it.
+        Err(Errno::NOSYS | Errno::PERM) => open(path, flags, Mode::empty()),
+        place => place,
+    }
 }
 
 #[cfg(test)]
@@ -258,5 +279,29 @@ mod tests {
         fs::remove_file(&path).expect("there");
         symlink(&moved, &path).expect("a link");
         check(false);
+    }
+
+    #[test]
+    fn a_link_that_was_put_in_the_way_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("d/log");
+        let moved = folder.path().join("e");
+        fs::create_dir(folder.path().join("d")).expect("a folder");
+        fs::write(&path, "x").expect("written");
+        let seen = pin(&path);
+        assert!(opened(&path, &seen).expect("no trouble").is_some());
+        fs::rename(folder.path().join("d"), &moved).expect("moved");
+        symlink(&moved, folder.path().join("d")).expect("a link");
+        assert!(opened(&path, &seen).expect("no trouble").is_none());
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_looked_at_and_not_opened() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        // To open a socket fails; to look at it does not.
+        let _socket = std::os::unix::net::UnixListener::bind(&path).expect("a socket");
+        let seen = pin(&path);
+        assert!(opened(&path, &seen).expect("no trouble").is_none());
     }
 }

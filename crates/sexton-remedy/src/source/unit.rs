@@ -147,16 +147,25 @@ impl Unit {
 
     /// The calls of `systemctl` that stop it, for good if it is to be masked.
     fn commands(&self, how: How) -> impl Iterator<Item = Vec<String>> {
-        self.all()
-            .flat_map(move |unit| {
-                let to = |verb: &str| vec![verb.to_owned(), "--".into(), unit.name.clone()];
-                [
-                    Some(to("stop")),
-                    unit.disables(how).then(|| to("disable")),
-                    unit.masks(how).then(|| to("mask")),
-                ]
-            })
-            .flatten()
+        self.all().flat_map(move |unit| unit.own_commands(how))
+    }
+
+    /// Masked first: `disable` fails where a script in `/etc/init.d` has the same name and the
+    /// links to it cannot be removed.
+    fn own_commands(&self, how: How) -> impl Iterator<Item = Vec<String>> {
+        let to = |verb: &str| vec![verb.to_owned(), "--".into(), self.name.clone()];
+        let commands = [
+            Some(to("stop")),
+            self.masks(how).then(|| to("mask")),
+            self.disables(how).then(|| to("disable")),
+        ];
+        commands.into_iter().flatten()
+    }
+
+    /// Whether it is stopped even if this call fails: a unit that is masked does not start, enabled
+    /// or not.
+    fn may_fail(&self, how: How, args: &[String]) -> bool {
+        self.masks(how) && args.first().is_some_and(|verb| verb == "disable")
     }
 
     fn disables(&self, how: How) -> bool {
@@ -183,8 +192,13 @@ impl Unit {
                 for unit in self.all() {
                     journal.note(&unit.change(how))?;
                 }
-                for args in self.commands(how) {
-                    systemctl(&args)?;
+                for unit in self.all() {
+                    for args in unit.own_commands(how) {
+                        let done = systemctl(&args);
+                        if !unit.may_fail(how, &args) {
+                            done?;
+                        }
+                    }
                 }
                 Ok(())
             }
@@ -384,10 +398,24 @@ mod tests {
                 "systemctl stop a.timer",
                 "systemctl mask a.timer",
                 "systemctl stop a.service",
-                "systemctl disable a.service",
                 "systemctl mask a.service",
+                "systemctl disable a.service",
             ]
         );
+    }
+
+    #[test]
+    fn only_what_is_masked_may_fail_to_be_disabled() {
+        let may_fail = |fragment: &str, how: How| {
+            let unit = unit("a.service", "enabled", fragment);
+            let commands = unit.own_commands(how);
+            let may_fail = commands.filter(|args| unit.may_fail(how, args));
+            may_fail.map(|args| args[0].clone()).collect::<Vec<_>>()
+        };
+        let packaged = "/lib/systemd/system/a.service";
+        assert_eq!(may_fail(packaged, How::Mask), ["disable"]);
+        assert!(may_fail(packaged, How::Stop).is_empty());
+        assert!(may_fail("/etc/systemd/system/a.service", How::Mask).is_empty());
     }
 
     #[test]

@@ -103,8 +103,9 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     log(Level::Info, "agent stops: sealing what is open");
     page.stop();
     // A bucket that does not answer must not cost the end of the ring.
-    agent.finish()?;
+    let finished = agent.finish();
     outlets.stop();
+    finished?;
     if let Some(socket) = &config.socket {
         let _ = std::fs::remove_file(socket);
     }

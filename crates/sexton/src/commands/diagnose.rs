@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -67,6 +67,7 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
                 more: if args.ask_numa_stat { ON_REQUEST } else { &[] },
                 output: args.output.as_deref(),
                 is_quiet: args.quiet,
+                stop: None,
             };
             watch.judge(&policy)?
         }
@@ -111,6 +112,8 @@ pub struct Watch<'a> {
     pub output: Option<&'a Path>,
     /// Shows no progress.
     pub is_quiet: bool,
+    /// Ends it; without one, signals do, and a second one ends the process.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Watch<'_> {
@@ -136,7 +139,10 @@ impl Watch<'_> {
 
     /// Records with every sensor until the time is up or a signal comes.
     fn record(&self, folder: &Path, policy: &Policy) -> Result<()> {
-        let stop = signals::asked_to_stop_or_made_to()?;
+        let stop = match &self.stop {
+            Some(stop) => Arc::clone(stop),
+            None => signals::asked_to_stop_or_made_to()?,
+        };
         let host = Arc::new(Host::live()?);
         let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
         let members = members(self.time, self.more);

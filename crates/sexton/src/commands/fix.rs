@@ -5,6 +5,8 @@ mod target;
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use sexton_host::{Host, clock, machine};
@@ -29,7 +31,12 @@ pub fn run(args: &FixArgs) -> Result<Exit> {
         return undo(file.as_deref(), args.yes);
     }
     let host = Host::live()?;
-    let target = target::choose(args)?;
+    // Without a question there is no other way to stop it before it acts.
+    let stop = match args.apply && args.yes {
+        true => Some(signals::asked_to_stop()?),
+        false => None,
+    };
+    let target = target::choose(args, stop.as_ref())?;
     let mut eyes = LiveEyes { host: &host };
     // Stopping a source takes no census.
     let first = match eyes.census() {
@@ -61,7 +68,7 @@ pub fn run(args: &FixArgs) -> Result<Exit> {
     if plan.is_empty() {
         return show_plan(args, &plan);
     }
-    apply(args, &mut fix, &plan)
+    apply(args, &mut fix, &plan, stop)
 }
 
 fn show_plan(args: &FixArgs, plan: &Plan) -> Result<Exit> {
@@ -84,7 +91,12 @@ fn show_plan(args: &FixArgs, plan: &Plan) -> Result<Exit> {
     })
 }
 
-fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
+fn apply(
+    args: &FixArgs,
+    fix: &mut Fix<'_>,
+    plan: &Plan,
+    stop: Option<Arc<AtomicBool>>,
+) -> Result<Exit> {
     let _lock = Lock::take(Path::new(lock::PATH))?;
     let mut err = io::stderr().lock();
     if !args.yes {
@@ -93,7 +105,13 @@ fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
     let Some(consent) = consent(args.yes, &mut err)? else {
         bail!("nothing was changed");
     };
-    let stop = signals::asked_to_stop()?;
+    let stop = match stop {
+        Some(stop) => stop,
+        None => signals::asked_to_stop()?,
+    };
+    if stop.load(Ordering::Relaxed) {
+        bail!("a signal asked to stop; nothing was changed");
+    }
     let mut journal = Journal::new(Path::new(journal::FOLDER));
     let is_terminal = err.is_terminal();
     let mut tell = |line: &str| {
@@ -110,15 +128,17 @@ fn apply(args: &FixArgs, fix: &mut Fix<'_>, plan: &Plan) -> Result<Exit> {
         Ok(done) => done,
         Err(gap) => return Ok(blind(&gap)),
     };
+    // First of all: it says how to take back what was done, whatever fails after it.
+    let exit = show_report(args, plan, &done);
     if let (Some(path), true) = (&args.reboot_sentinel, done.reboot_advised) {
         sexton_remedy::ask_for_reboot(path, &consent)?;
     }
     keep_outcome(fix, &done, &consent)?;
-    show_report(args, plan, &done)
+    exit
 }
 
 /// For `sexton reboot-needed`, which is asked later and looks at the whole node.
-fn keep_outcome(fix: &mut Fix<'_>, done: &FixReport, consent: &Consent) -> Result<()> {
+pub fn keep_outcome(fix: &mut Fix<'_>, done: &FixReport, consent: &Consent) -> Result<()> {
     let dying = fix
         .eyes
         .census()

@@ -190,6 +190,7 @@ fn send(strict: &Strict, ring: &Ring, token: &std::path::Path, receivers: Vec<Re
         channels: channels.collect(),
         version: "1.2.3",
         now,
+        pace: Arc::default(),
     };
     let pusher = Pusher::start(settings, Box::new(|_, _| ())).expect("a thread");
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -324,6 +325,7 @@ fn a_token_that_is_wrong_costs_time_and_no_data() {
             channels,
             version: "1.2.3",
             now,
+            pace: Arc::default(),
         };
         Pusher::start(settings, Box::new(|_, _| ())).expect("a thread")
     };

@@ -8,16 +8,18 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::net::sockopt::socket_peercred;
-use sexton_host::{Host, clock};
+use sexton_host::{Host, clock, machine};
 use sexton_model::census::Census;
-use sexton_model::fix::{FixReport, Plan, StepOutcome};
+use sexton_model::fix::{FixReport, Plan, StepOutcome, StepReport};
 use sexton_model::text::unescape;
 use sexton_remedy::journal::Journal;
-use sexton_remedy::ledger::{self, Ledger};
+use sexton_remedy::ledger::{self, Ledger, Now};
 use sexton_remedy::lock::{self, Lock};
 use sexton_remedy::orders::{Act, Allowed};
 use sexton_remedy::request::{self, Answer, Outcome, Request};
@@ -25,7 +27,7 @@ use sexton_remedy::{Aim, Allowance, Consent, Eyes as _, Fix, Source, Unit};
 
 use super::config::{Config, USUAL};
 use crate::commands::diagnose::Watch;
-use crate::commands::fix::LiveEyes;
+use crate::commands::fix::{LiveEyes, keep_outcome};
 use crate::exit::Exit;
 use crate::{policy, signals, signatures};
 
@@ -105,7 +107,8 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
     // holds it while it watches, a fix by hand for as long as that takes.
     let _lock = Lock::take_within(Path::new(lock::PATH), config.remedy.watch + OTHER_ACT)?;
     let mut ledger = Ledger::open(Path::new(ledger::FOLDER))?;
-    if let Some(why) = ledger.refusal(orders, &allowed, clock::wall_ns()) {
+    let host = Host::live()?;
+    if let Some(why) = ledger.refusal(orders, &allowed, &now(&host)?) {
         return Ok(Answer::without_act(Outcome::Refused, why));
     }
     if let Some(policy) = &config.policy {
@@ -115,10 +118,15 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
         trusted(&file)?;
         file.parent().map_or(Ok(()), trusted)?;
     }
-    if let Some(why) = unconfirmed(&config, &allowed)? {
+    // From here on a signal ends nothing in the middle.
+    let stop = signals::asked_to_stop()?;
+    let unconfirmed = unconfirmed(&config, &allowed, &stop)?;
+    if let Some(answer) = stopped(&stop) {
+        return Ok(answer);
+    }
+    if let Some(why) = unconfirmed {
         return Ok(Answer::without_act(Outcome::Unconfirmed, why));
     }
-    let host = Host::live()?;
     let mut eyes = LiveEyes { host: &host };
     let census = eyes.census().ok();
     let mut fix = Fix {
@@ -139,31 +147,71 @@ fn act(file: &Path, request: &Request) -> Result<Answer> {
             undo_file: None,
         });
     }
-    ledger.note(&allowed, clock::wall_ns())?;
-    let consent = Consent::given_by_orders(&allowed);
+    if let Some(answer) = stopped(&stop) {
+        return Ok(answer);
+    }
+    ledger.note(&allowed, &now(&host)?)?;
+    carry_out(&mut fix, &allowed, acts, &stop)
+}
+
+/// What was watched until a signal came is no ground to act on.
+fn stopped(stop: &AtomicBool) -> Option<Answer> {
+    let text = "a signal asked the helper to stop; nothing was changed";
+    stop.load(Ordering::Relaxed)
+        .then(|| Answer::without_act(Outcome::Refused, text))
+}
+
+fn now(host: &Host) -> Result<Now> {
+    Ok(Now {
+        wall_ns: clock::wall_ns(),
+        boot: clock::now(),
+        boot_id: machine::boot_id(host)?,
+    })
+}
+
+/// Does it, and keeps what it came to for `sexton reboot-needed`.
+fn carry_out(
+    fix: &mut Fix<'_>,
+    allowed: &Allowed,
+    acts: Vec<String>,
+    stop: &AtomicBool,
+) -> Result<Answer> {
+    let consent = Consent::given_by_orders(allowed);
     let mut journal = Journal::new(&Path::new(ledger::FOLDER).join("undo"));
-    let stop = signals::asked_to_stop()?;
     let report = fix
-        .carry_out(&consent, &mut journal, &stop, &mut |_| ())
+        .carry_out(&consent, &mut journal, stop, &mut |_| ())
         .map_err(|gap| anyhow::anyhow!("{}", gap.text))?;
-    let has_failed =
-        |step: &sexton_model::fix::StepReport| matches!(step.outcome, StepOutcome::Failed(_));
-    Ok(Answer {
+    let kept = keep_outcome(fix, &report, &consent);
+    Ok(answer(report, acts, kept.err()))
+}
+
+fn answer(report: FixReport, acts: Vec<String>, unkept: Option<anyhow::Error>) -> Answer {
+    let has_failed = |step: &StepReport| matches!(step.outcome, StepOutcome::Failed(_));
+    let mut text = done(&report);
+    if let Some(error) = unkept {
+        text.push_str(&format!("; not kept for reboot-needed: {error:#}"));
+    }
+    Answer {
         outcome: match report.steps.iter().any(has_failed) {
             true => Outcome::Failed,
             false => Outcome::Done,
         },
         acts,
-        text: done(&report),
+        text,
         undo_file: report.undo_file.map(Into::into),
-    })
+    }
 }
 
 /// Watches the node, and says why the finding does not hold.
-fn unconfirmed(config: &Config, allowed: &Allowed) -> Result<Option<String>> {
+fn unconfirmed(
+    config: &Config,
+    allowed: &Allowed,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<String>> {
     let watch = Watch {
         time: config.remedy.watch,
         is_quiet: true,
+        stop: Some(Arc::clone(stop)),
         ..Watch::default()
     };
     let policy = policy::rules(config.policy.as_deref(), &config.signatures)?;
@@ -286,6 +334,48 @@ mod tests {
             let answer = act(&file, &request).expect("an answer");
             assert_eq!(answer.outcome, Outcome::Refused);
             assert!(answer.text.contains(expected), "{}", answer.text);
+        }
+    }
+
+    #[test]
+    fn a_signal_during_the_watch_keeps_the_helper_from_acting() {
+        let stop = AtomicBool::new(false);
+        assert_eq!(stopped(&stop), None);
+        stop.store(true, Ordering::Relaxed);
+        let answer = stopped(&stop).expect("an answer");
+        assert_eq!(answer.outcome, Outcome::Refused);
+    }
+
+    #[test]
+    fn an_act_that_failed_half_way_says_how_to_take_it_back() {
+        let step = |title: &str, outcome| StepReport {
+            title: title.into(),
+            outcome,
+            except: None,
+            predicted: None,
+            before: None,
+            after: None,
+            took: Duration::ZERO,
+        };
+        let report = FixReport {
+            steps: vec![
+                step("stop a.service", StepOutcome::Done),
+                step("count", StepOutcome::Failed("the walk was ended".into())),
+            ],
+            undo_file: Some("/var/lib/x.undo.jsonl".into()),
+            ..FixReport::default()
+        };
+        let unkept = anyhow::anyhow!("no space left on device");
+        let answer = answer(report, vec!["mask".into(), "purge".into()], Some(unkept));
+        assert_eq!(answer.outcome, Outcome::Failed);
+        assert_eq!(answer.acts, ["mask", "purge"]);
+        assert!(answer.undo_file.is_some());
+        for part in [
+            "stop a.service: done",
+            "the walk was ended",
+            "no space left",
+        ] {
+            assert!(answer.text.contains(part), "{}", answer.text);
         }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use sexton_agent::{ExportStatus, Level, Log, Shared, Tap};
 use sexton_export::push::{
-    Channel, Encoding, Now, OwnFigures, Owners, Pusher, Receiver, Settings, Signal, Source, Stats,
+    Channel, Encoding, Now, OwnFigures, Owners, Pace, Pusher, Receiver, Settings, Signal, Source,
+    Stats,
 };
 use sexton_host::clock;
 use sexton_http::{Identity, Part, Server, Trust};
@@ -41,6 +42,7 @@ impl Export {
         let status = shared.clone();
         let own: OwnFigures = Arc::new(move || scrape::own(&status.get()));
         let ring = Ring::at(ring);
+        let pace: Arc<Pace> = Arc::default();
         let mut pushers = Vec::new();
         for (kind, receiver) in receivers(config) {
             let of = |signal| kind.receiver(receiver, signal);
@@ -62,6 +64,7 @@ impl Export {
                 channels: channels.collect(),
                 version: env!("SEXTON_VERSION"),
                 now,
+                pace: Arc::clone(&pace),
             };
             let mut log = log();
             let log = Box::new(move |is_trouble: bool, text: &str| {

@@ -1,12 +1,11 @@
 //! Reports to the bucket of the fleet, as the configuration says.
 
-use std::path::Path;
-
 use anyhow::{Context as _, Result};
 use sexton_agent::{Fleet, FleetSettings, Lake, Log, NodeName};
 use sexton_host::{Host, machine};
 use sexton_lake::Given;
 use sexton_model::text::escape;
+use sexton_store::Ring;
 
 use super::config::Config;
 use crate::commands::fleet::program;
@@ -15,7 +14,7 @@ use crate::commands::fleet::program;
 const SPOOL: &str = "fleet";
 
 /// Begins to report, if a bucket is named.
-pub fn start(config: &Config, host: &Host, bundle: &Path, log: Log) -> Result<Option<Fleet>> {
+pub fn start(config: &Config, host: &Host, log: Log) -> Result<Option<Fleet>> {
     let fleet = &config.fleet;
     let Some(lake) = &fleet.lake else {
         return Ok(None);
@@ -46,7 +45,8 @@ pub fn start(config: &Config, host: &Host, bundle: &Path, log: Log) -> Result<Op
             redact: fleet.redact,
         },
     };
-    let started = Fleet::start(settings, bundle, log);
+    let boot = Ring::at(&config.ring).boot_of(&machine::boot_id(host)?)?;
+    let started = Fleet::start(settings, &boot, log);
     started
         .map(Some)
         .context("cannot start reporting to the fleet")

@@ -30,7 +30,7 @@ impl Outlets {
         let ring = (config.ring.as_path(), agent.bundle());
         Ok(Self {
             kubernetes: Kubernetes::start(&config.kubernetes, log())?,
-            fleet: fleet::start(config, host, agent.bundle(), log())?,
+            fleet: fleet::start(config, host, log())?,
             export: Export::start(&config.export, ring, shared, log)?,
             remedy: Remedy::new(&config.remedy),
         })

@@ -14,10 +14,12 @@ use sexton_remedy::request::{self, Answer, Outcome, Request};
 
 use super::config::remedy::RemedyConfig;
 
-/// How long the helper may take besides watching: stopping a unit takes up to two minutes.
+/// How long the helper may take besides watching, and waiting for another fix that watches:
+/// stopping a unit takes up to two minutes.
 const LONGEST_ACT: Duration = Duration::from_secs(600);
 
-/// When it is asked again after it could not act.
+/// When it is asked again after it could not act; twice as long each time, up to the least time
+/// between two acts: each time it watches the node with every sensor.
 const AGAIN: Duration = Duration::from_secs(300);
 
 /// Between two requests: the helper of the one before has ended, and twelve start in a minute.
@@ -39,9 +41,35 @@ pub struct Remedy {
 struct Desk {
     config: Mutex<RemedyConfig>,
     /// When a finding may be asked for again.
-    due: Mutex<BTreeMap<Request, Instant>>,
+    due: Mutex<BTreeMap<Request, Due>>,
     is_busy: AtomicBool,
     sender: Mutex<Sender<Came>>,
+}
+
+/// When a finding may be asked for again.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    at: Instant,
+    /// Requests in a row that came to nothing.
+    n_vain: u32,
+}
+
+impl Due {
+    /// After an answer, and what was known before it.
+    fn after(outcome: Outcome, before: Option<Self>, every: Duration, now: Instant) -> Self {
+        // One that was not asked for again for long is another matter.
+        let before = before.filter(|before| now < before.at + every);
+        let (pause, n_vain) = match outcome {
+            Outcome::Done | Outcome::Planned => (every, 0),
+            _ => {
+                let n_vain = before.map_or(0, |before| before.n_vain);
+                let pause = AGAIN.saturating_mul(1 << n_vain.min(10)).min(every);
+                (pause, n_vain + 1)
+            }
+        };
+        let at = now + pause;
+        Self { at, n_vain }
+    }
 }
 
 impl Remedy {
@@ -124,7 +152,7 @@ impl Desk {
                 origin: subject.name.to_string(),
             };
             config.orders.of(&request.code, &request.origin)?;
-            let is_due = due.get(&request).is_none_or(|at| *at <= now);
+            let is_due = due.get(&request).is_none_or(|due| due.at <= now);
             is_due.then_some((subject, request))
         });
         requests.collect()
@@ -138,7 +166,7 @@ impl Desk {
             }
             let (socket, within, every) = {
                 let config = lock(&self.config);
-                let within = config.watch + LONGEST_ACT;
+                let within = config.watch * 2 + LONGEST_ACT;
                 (config.socket.clone(), within, config.orders.every)
             };
             let asked = request::ask(&socket, &request, within);
@@ -150,11 +178,12 @@ impl Desk {
                 );
                 Answer::without_act(Outcome::Failed, text)
             });
-            let pause = match answer.outcome {
-                Outcome::Done | Outcome::Planned => every,
-                _ => AGAIN.min(every),
-            };
-            lock(&self.due).insert(request.clone(), Instant::now() + pause);
+            {
+                let mut due = lock(&self.due);
+                let before = due.get(&request).copied();
+                let next = Due::after(answer.outcome, before, every, Instant::now());
+                due.insert(request.clone(), next);
+            }
             // The agent that would hear it is about to end.
             let _ = lock(&self.sender).send((subject, request, answer));
         }
@@ -224,5 +253,29 @@ mod tests {
         other.orders.dry_run = false;
         remedy.reload(&other);
         assert_eq!(wanted(Instant::now()).len(), 1, "the orders have changed");
+    }
+
+    #[test]
+    fn what_comes_to_nothing_is_asked_for_ever_less_often() {
+        let every = Duration::from_secs(3600);
+        let began = Instant::now();
+        let mut due = None;
+        let mut ask = |outcome, now| {
+            let next = Due::after(outcome, due, every, now);
+            due = Some(next);
+            (next.at - now).as_secs()
+        };
+        let mut now = began;
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            let pause = ask(Outcome::Unconfirmed, now);
+            pauses.push(pause);
+            now += Duration::from_secs(pause);
+        }
+        assert_eq!(pauses, [300, 600, 1200, 2400, 3600, 3600]);
+        now += every;
+        assert_eq!(ask(Outcome::Unconfirmed, now), 300, "long after");
+        assert_eq!(ask(Outcome::Done, now), 3600);
+        assert_eq!(ask(Outcome::Failed, now), 300);
     }
 }

@@ -1,6 +1,7 @@
 //! What is to be fixed: from the arguments, or from a diagnosis.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -47,8 +48,8 @@ impl Target {
 }
 
 /// Reads the arguments, and asks systemd and the runtimes for what they name. When they name
-/// nothing, the node is watched and judged first.
-pub fn choose(args: &FixArgs) -> Result<Target> {
+/// nothing, the node is watched and judged first, until `stop` is set.
+pub fn choose(args: &FixArgs, stop: Option<&Arc<AtomicBool>>) -> Result<Target> {
     let mut target = Target {
         sources: Vec::new(),
         advice: Vec::new(),
@@ -63,7 +64,7 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
         None => {
             let mut policy = policy::read(args.policy.as_deref())?.rules;
             policy.judge_with(Arc::clone(&signatures));
-            Some(judge_now(&policy)?)
+            Some(judge_now(&policy, stop)?)
         }
     };
     if let Some(diagnosis) = diagnosis {
@@ -86,9 +87,10 @@ pub fn choose(args: &FixArgs) -> Result<Target> {
 }
 
 /// Watches the node as `sexton diagnose` does.
-fn judge_now(policy: &Policy) -> Result<Diagnosis> {
+fn judge_now(policy: &Policy, stop: Option<&Arc<AtomicBool>>) -> Result<Diagnosis> {
     let watch = diagnose::Watch {
         time: WATCH,
+        stop: stop.cloned(),
         ..diagnose::Watch::default()
     };
     let judged = watch.judge(policy)?;
