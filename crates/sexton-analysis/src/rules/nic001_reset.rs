@@ -2,7 +2,8 @@
 //!
 //! Means: a network device was reset by its driver, or a transmit queue was stuck until the
 //! kernel noticed. Packets under way are lost, and connections with them.
-//! Not this: a link that went down and came back, which is the cable's or the switch's.
+//! Not this: a link that went down and came back, which is the cable's or the switch's; a counter
+//! that was above zero before the watch, which may be as old as the boot (a note).
 //! By hand: `dmesg -T | grep -iE 'reset|timed out|paused|completion'`,
 //! `ethtool -S DEV | grep -iE 'timeout|reset'`, `cat /sys/class/net/*/queues/tx-*/tx_timeout`.
 //! Next: NET001 for the core that its polling waited on; the vendor only after that.

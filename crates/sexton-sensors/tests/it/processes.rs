@@ -191,6 +191,21 @@ fn tasks_that_sleep_on_are_told_by_what_they_wait_in() {
 }
 
 #[test]
+fn a_task_that_takes_the_place_of_another_is_told() {
+    let node = hang("place", &[(20, "io_wait")]);
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    look(&node, sensor.as_mut(), 100);
+    look(&node, sensor.as_mut(), 105);
+    write(&node, 21, "tar", 'D', 1);
+    node.write("proc/21/wchan", "io_wait");
+    let told = look(&node, sensor.as_mut(), 110);
+    assert_eq!(blocked(&told), [("io_wait".to_owned(), 1, 10)]);
+    write(&node, 20, "rsync", 'S', 1);
+    let told = look(&node, sensor.as_mut(), 115);
+    assert_eq!(blocked(&told), [("io_wait".to_owned(), 1, 5)]);
+}
+
+#[test]
 fn a_task_that_runs_between_two_looks_is_not_stuck() {
     let node = hang("ordinary", &[(20, "io_wait")]);
     let mut sensor = open("processes", &node.host()).expect("it opens");

@@ -82,7 +82,7 @@ fn plain(makers: &[(&str, &str, &str, &str)]) -> Story {
     plain_of("1000", makers)
 }
 
-/// The same, of so many exits.
+/// The same, of this many exits.
 fn plain_of(n_all: &str, makers: &[(&str, &str, &str, &str)]) -> Story {
     let mut story = Story::default()
         .heard("exits", 9.0)
