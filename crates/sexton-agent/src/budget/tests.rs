@@ -54,7 +54,7 @@ impl Agent {
         back.into_iter().chain(shed).collect()
     }
 
-    /// So many alike; what happens at which.
+    /// This many alike; what happens at which.
     fn minutes(&mut self, n: usize, threads: &[(&str, u32)]) -> Vec<(usize, String)> {
         let minutes = (0..n).flat_map(|i| {
             let turns = self.minute(threads, 10);
