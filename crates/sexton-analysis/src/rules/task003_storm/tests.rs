@@ -82,6 +82,7 @@ fn plain(makers: &[(&str, &str, &str, &str)]) -> Story {
     let mut story = Story::default()
         .heard("exits", 9.0)
         .heard("runq", 9.0)
+        .heard("pressure", 9.0)
         .core(0, (9.0, 40.0), (0.5, 0.45))
         .core(1, (9.0, 40.0), (0.5, 0.45));
     for second in 10..30 {
