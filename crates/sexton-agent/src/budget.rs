@@ -14,13 +14,14 @@ use threads::Threads;
 /// Sensors in the order in which they are stopped: the costly ones that only explain first.
 /// What is not named here (censuses, cgroups, units, the kernel's log, cores, NICs) stays: a
 /// verdict without it would be worth little.
-pub const SHED_ORDER: [&str; 7] = [
+pub const SHED_ORDER: [&str; 8] = [
     "stacks",
     "runq",
     "napi",
     "journal",
     "processes",
     "limits",
+    "contention",
     "pressure",
 ];
 

@@ -45,9 +45,10 @@ pub(crate) fn at(second: u64) -> Moment {
 }
 
 /// The sensors that rules listen to. Those of symptoms see nothing happen.
-const SENSORS: [&str; 17] = [
+const SENSORS: [&str; 18] = [
     "cgroups",
     "containers",
+    "contention",
     "cores",
     "disks",
     "exits",

@@ -35,6 +35,11 @@ impl Effort {
         self.spent() >= MAX_CPU || self.began.elapsed() >= MAX_WALL
     }
 
+    /// Whether it has taken this part of the CPU time, however long it waited for a core.
+    pub(crate) fn has_taken(&self, part: f64) -> bool {
+        self.spent() >= MAX_CPU.mul_f64(part)
+    }
+
     /// How long the sensor rests after what was done so far.
     pub(crate) fn rest(&self) -> Duration {
         self.spent().saturating_mul(REST)
@@ -53,7 +58,7 @@ mod tests {
         while clock::thread_cpu_time() < until {
             std::hint::spin_loop();
         }
-        assert!(effort.is_over());
+        assert!(effort.is_over() && effort.has_taken(0.5));
         assert!(effort.rest() >= MAX_CPU * REST);
     }
 }

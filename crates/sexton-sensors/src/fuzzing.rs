@@ -2,6 +2,7 @@
 //! the parser to the records. What comes back is what a reader would be shown.
 
 pub use crate::containers::fuzzing::container_api;
+pub use crate::contention::fuzzing::waiting_files;
 pub use crate::cores::fuzzing::proc_stat;
 pub use crate::disks::fuzzing::disk_files;
 pub use crate::host::fuzzing::descriptions;

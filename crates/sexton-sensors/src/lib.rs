@@ -13,6 +13,7 @@ pub mod units;
 mod bpf;
 mod cgroups;
 mod containers;
+mod contention;
 mod cores;
 mod delays;
 mod directories;
@@ -55,6 +56,7 @@ pub static SENSORS: &[&SensorSpec] = &[
     &memcg::SPEC,
     &cgroups::SPEC,
     &containers::SPEC,
+    &contention::SPEC,
     &cores::SPEC,
     &disks::SPEC,
     &exits::SPEC,

@@ -1,21 +1,16 @@
 //! Tells how much time was lost waiting for a CPU, for memory and for I/O (PSI): on the
-//! node as a whole, and in the cgroups that have waited most. Also which cgroups were
-//! stopped because their CPU quota was used up, which is waiting by order; and while tasks wait
-//! for a CPU much of the time, which processes run and which wait.
+//! node as a whole, and in the cgroups that have waited most.
 //!
-//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2; `cpu.stat` of v1 or v2;
-//! `schedstat` of processes. The ratio of the interval is made
+//! Source: `/proc/pressure/*`; `*.pressure` of cgroup v2. The ratio of the interval is made
 //! from the totals, which the kernel brings up to date on every read; its own averages
 //! lag by seconds.
-//! Blind to: cgroups deeper than two levels, and cgroup v1, which has no such files; waits of
-//! threads other than the first of a process.
+//! Blind to: cgroups deeper than two levels, and cgroup v1, which has no such files; who waits,
+//! which the sensor `contention` tells.
 //! Overhead: `docs/overhead.md#pressure`.
 
 pub(crate) mod fuzzing;
 pub(crate) mod psi;
 mod survey;
-mod tasks;
-mod throttle;
 mod watched;
 
 use std::path::PathBuf;
@@ -31,8 +26,6 @@ use sexton_model::subject::Subject;
 
 use crate::{Sensor, SensorSpec};
 use survey::survey;
-use tasks::Tasks;
-use throttle::Throttle;
 use watched::{RESOURCES, Watched, is_gone, read};
 
 const NAME: &str = "pressure";
@@ -53,10 +46,6 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::PRESSURE_IO_SOME_AVG10_RATIO,
         &fact::PRESSURE_IO_FULL_RATIO,
         &fact::PRESSURE_IO_FULL_AVG10_RATIO,
-        &fact::CPU_TASK.fact,
-        &fact::CPU_QUOTA_CGROUPS,
-        &fact::CPU_QUOTA_CORES,
-        &fact::CPU_THROTTLED_RATIO,
     ],
     every: Duration::from_secs(1),
     deadline: Duration::from_secs(1),
@@ -141,8 +130,6 @@ struct Pressure {
     /// Where cgroup v2 is mounted.
     mount: Option<PathBuf>,
     surveyed: Option<Moment>,
-    throttle: Throttle,
-    tasks: Tasks,
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
@@ -154,8 +141,6 @@ fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
         cgroups: Vec::new(),
         mount: mount.map(|mount| mount.point.clone()),
         surveyed: None,
-        throttle: Throttle::new(host),
-        tasks: Tasks::default(),
     }))
 }
 
@@ -183,8 +168,6 @@ impl Sensor for Pressure {
             });
             is_there
         });
-        self.throttle.poll(host, out);
-        self.tasks.poll(host, self.node.cpu_total(), out);
     }
 }
 

@@ -14,6 +14,10 @@ pub(crate) struct Stat {
     /// Whether it is a thread of the kernel.
     pub(crate) is_of_kernel: bool,
     pub(crate) n_threads: u32,
+    /// How long all its threads ran, those that exited included, in ticks.
+    pub(crate) ran: u64,
+    /// How far it stands back for others, from -20 to 19.
+    pub(crate) nice: i64,
     /// When it started, in ticks since boot.
     pub(crate) started: u64,
 }
@@ -24,6 +28,9 @@ impl Stat {
         const STATE: usize = 0;
         const PARENT: usize = 1;
         const FLAGS: usize = 6;
+        const USER: usize = 11;
+        const SYSTEM: usize = 12;
+        const NICE: usize = 16;
         const THREADS: usize = 17;
         const STARTED: usize = 19;
         /// `PF_KTHREAD` in include/linux/sched.h.
@@ -32,11 +39,14 @@ impl Stat {
         let fields = std::str::from_utf8(&bytes[end + 1..]).ok()?;
         let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
         let flags: u64 = fields.get(FLAGS)?.parse().ok()?;
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Self {
             state: *fields.get(STATE)?.as_bytes().first()?,
             parent: fields.get(PARENT)?.parse().ok()?,
             is_of_kernel: flags & OF_KERNEL != 0,
             n_threads: fields.get(THREADS)?.parse().ok()?,
+            ran: number(USER)?.saturating_add(number(SYSTEM)?),
+            nice: fields.get(NICE)?.parse().ok()?,
             started: fields.get(STARTED)?.parse().ok()?,
         })
     }
@@ -177,6 +187,7 @@ mod tests {
         let stat = stat.expect("a line of stat");
         assert!(stat.is_blocked() && stat.is_of_kernel);
         assert_eq!((stat.parent, stat.n_threads, stat.started), (3, 6, 900));
+        assert_eq!((stat.ran, stat.nice), (5 + 6, 0));
         for line in ["7 (short) Z 1 2", "7 (no end Z", ""] {
             assert_eq!(Stat::parse(line.as_bytes()), None, "{line:?}");
         }

@@ -74,7 +74,6 @@ static UNREAD: &[&Fact] = &[
     &pressure::PRESSURE_CPU_FULL_AVG10_RATIO,
     &pressure::PRESSURE_IO_SOME_AVG10_RATIO,
     &pressure::PRESSURE_MEMORY_FULL_AVG10_RATIO,
-    &runq::RUNQ_DELAY_MAX_NS,
     &runq::RUNQ_DELAY_MEAN_NS,
     &runq::RUNQ_DELAY_P50_NS,
     &runq::RUNQ_DELAY_P99_NS,

@@ -5,6 +5,11 @@
 //! Not this: a core that runs programs, however busy; a node whose average is high but
 //! whose cores take turns; time that the hypervisor took (steal); what sexton itself does,
 //! such as loading programs on a slow machine: the kernel's work for it is left out.
+//! A note while nothing suffers: a program that makes system calls in a loop (`dd`), a polling thread
+//! (io_uring SQPOLL, vhost) or a busy driver thread gives the core to any task that wakes there. It is
+//! that only where waits for the core were recorded one by one and none was long, interrupts had
+//! little of it, and neither network polling, the kernel's log nor a walk of memory cgroups (CPU002)
+//! meets it.
 //! By hand: `mpstat -P ALL 1`, the columns %sys, %irq and %soft of the worst core, not `all`.
 //! Next: CPU002 if it names a process; else `sudo perf record -a -g`, then
 //! `perf report --sort cpu,comm,sym`.
@@ -30,6 +35,7 @@ use crate::words::figures::{percent, seen_for, time};
 use users::{User, users};
 
 mod own;
+mod room;
 mod users;
 
 const CODE: &str = "CPU001";
@@ -40,10 +46,10 @@ pub(super) static RULE: Rule = Rule {
     title: "one core is lost to system time",
     sees: "lost cores",
     needs: &["cores"],
-    uses: &["stacks"],
+    uses: &["stacks", "runq", "napi", "klog"],
     is_essential: true,
     cause: Cause::Never,
-    thresholds: &[&PART, &STRETCH, &LONG_STRETCH],
+    thresholds: &[&PART, &STRETCH, &LONG_STRETCH, &WAIT],
     source: include_str!("cpu001_lost_core.rs"),
     judge,
 };
@@ -79,6 +85,17 @@ static LONG_STRETCH: Threshold = Threshold {
     unit: Measure::Seconds,
     why: "after this long without a break a network driver resets its device: the transmit watchdog of ena and of \
           the kernel's network stack is 5 s",
+};
+
+static WAIT: Threshold = Threshold {
+    rule: CODE,
+    name: "wait",
+    default: 0.1,
+    range: (0.001, 60.0),
+    unit: Measure::Seconds,
+    why: "a core that a task got within this time was shared with it, whatever the kernel did there: \
+          the scheduler gives ordinary tasks a turn within 100 ms. Waits are recorded one by one \
+          from there on",
 };
 
 /// What parts a core's time has that matter here.
@@ -219,6 +236,7 @@ fn finding(
     let is_long = longest.as_secs_f64() >= case.limit(&LONG_STRETCH);
     let own = own::part(case, core, &long);
     let is_ours = hot_part(case, core, &long) - own < case.limit(&PART) && own >= own::LEAST;
+    let room = room::of(case, core, &long, &users);
     let mut touched = vec![core.clone()];
     touched.extend(users.iter().map(|user| user.process.clone()));
     touched.extend(
@@ -230,7 +248,7 @@ fn finding(
     Finding {
         code: CODE,
         subject: core.clone(),
-        severity: match (is_ours, is_long) {
+        severity: match (is_ours || room.is_some(), is_long) {
             (true, _) => Severity::Note,
             (false, true) => Severity::Serious,
             (false, false) => Severity::Warning,
@@ -240,12 +258,18 @@ fn finding(
         } else {
             Confidence::LIKELY
         },
-        title: title(core, &seen_for(longest, watched(case)), &users),
+        title: title(
+            core,
+            &seen_for(longest, watched(case)),
+            &users,
+            room.is_some(),
+        ),
         figure: format!("{} in the kernel without a break", time(longest)),
         since: long.first().map(|stretch| stretch.from),
         evidence: [
             evidence(case, core, cores, &long, (longest, sum), &users),
             own::evidence(own).into_iter().collect(),
+            room.map(room::evidence).into_iter().collect(),
         ]
         .concat(),
         remedies: remedies(core, users.first()),
@@ -255,14 +279,19 @@ fn finding(
 }
 
 /// What was lost, and who had it. One that only had its turn is not named.
-fn title(core: &Subject, longest: &str, users: &[User]) -> String {
-    let lost = format!(
-        "core {} was lost to system time for {longest} without a break",
-        core.name
-    );
-    match users.first().filter(|user| user.had_it()) {
+fn title(core: &Subject, longest: &str, users: &[User], has_room: bool) -> String {
+    let what = match has_room {
+        true => "ran the kernel",
+        false => "was lost to system time",
+    };
+    let lost = format!("core {} {what} for {longest} without a break", core.name);
+    let lost = match users.first().filter(|user| user.had_it()) {
         Some(user) => format!("{lost}, by {}", user.words()),
         None => lost,
+    };
+    match has_room {
+        true => format!("{lost}; nothing waited long for it"),
+        false => lost,
     }
 }
 

@@ -3,7 +3,9 @@
 //! Means: all cores are in use by work of ordinary priority, and tasks that have nothing to do
 //! with that work wait for a core: they are slower by the time they wait. Severity follows what
 //! suffers, not how busy the node is: neither the number of runnable tasks nor CPU pressure tells
-//! a hog from a build.
+//! a hog from a build. All processes and their threads count, by unit, container or cgroup.
+//! Some cores alone can be it too, while the others have room: what waits may not run there
+//! (`CPUAffinity=`, `AllowedCPUs=`, a cpuset). Then these cores are named.
 //! Where no one has most of the time, it is a warning when all are several times slower than each
 //! would be alone; where one has, when it keeps more tasks busy for good than there are cores.
 //! Not this: a build host or batch node that uses all of its cores while only its own work
@@ -14,25 +16,28 @@
 //! core within milliseconds, and a runaway loop looks as a computation that is meant. `some` near
 //! 100 % says that a task waited, not how long or whose. It is sick when the work of others loses a
 //! quarter of a core, any task waits 2 s at once, or two tasks for each core never sleep.
+//! It is not assessed while the cores are full and it was not seen who waits: means of all waits
+//! (`/proc/schedstat`) show no task that starves.
 //! By hand: `cat /proc/pressure/cpu`, `vmstat 1` (column r against the number of cores),
 //! `pidstat -u 1` (%wait), `systemd-cgtop`.
 //! Next: lower the weight or priority of what has the time, give it a quota, move it, or add cores.
 
 mod evidence;
 mod remedies;
+mod some_cores;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::fact::core::RUNNABLE_TASKS;
+use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Finding, Severity};
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
-use crate::evidence::cpu_load::{self, Consumer, LongWait, Use, Waiter, Waiters};
+use crate::evidence::cpu_load::{self, Consumer, Cores, LongWait, Use, Waiter, Waiters};
 use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
@@ -46,7 +51,7 @@ pub(super) static RULE: Rule = Rule {
     title: "the CPU is saturated",
     sees: "CPU saturation",
     needs: &["cores"],
-    uses: &["pressure", "runq", "stacks"],
+    uses: &["contention", "pressure", "runq", "stacks"],
     is_essential: true,
     cause: Cause::WhenNamed,
     thresholds: &[
@@ -129,9 +134,6 @@ static ENDLESS: Threshold = Threshold {
           come and go; a program with one busy thread for each core has 1",
 };
 
-/// A task that runs or waits for this part of the time never sleeps.
-const NEVER_SLEEPS: f64 = 0.95;
-
 static SLOWDOWN: Threshold = Threshold {
     rule: CODE,
     name: "slowdown",
@@ -149,6 +151,11 @@ const MAIN: f64 = 0.5;
 /// suffer more from the others than the others do from them.
 const LIKE_FIRST: f64 = 0.5;
 
+/// An owner of whose tasks fewer wait at any time hardly does: a hundred daemons that each lose a
+/// hundredth of a core are not one that loses a whole one. Each of the idle daemons beside the builds
+/// and loops that `waiting` was measured with had less.
+const HARDLY: f64 = 0.05;
+
 /// Owners and waiters that a finding names.
 const MAX_NAMED: usize = 3;
 
@@ -161,34 +168,24 @@ struct Seen<'a> {
     waits: Vec<LongWait>,
     /// Runnable tasks for each core.
     crowd: Option<f64>,
+    /// These cores alone, and the part of the others that was used.
+    some: Option<(Vec<&'a Subject>, f64)>,
 }
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
-    let used = Use::of(case);
+    let cores = Cores::of(case);
+    let used = cores.together(|_| true);
     if !used.is_known() {
         return out.not_judged(CODE, "no core was looked at twice");
     }
-    let least = Duration::from_secs_f64(case.limit(&STRETCH));
-    let mut full = used.stretches(case.limit(&PART));
-    full.retain(|(from, to)| to.since(*from) >= least);
+    let full = long_stretches(case, &used);
     if full.is_empty() {
+        some_cores::judge(case, &cores, out);
         return;
     }
-    let crowd: Vec<_> = case.samples(&RUNNABLE_TASKS, &Subject::node()).collect();
-    let seen = Seen {
-        consumers: cpu_load::consumers(case, &full),
-        waiters: Waiters::of(case, &full),
-        waits: cpu_load::long_waits(case, &full),
-        crowd: span::mean(&crowd, &full).map(|n| n / used.n_cores.max(1) as f64),
-        used: &used,
-        full: &full,
-    };
-    if !seen.knows_waits() && !case.heard("runq") {
-        let because = format!(
-            "all cores were in use, and who waited was not seen: {}",
-            case.why_silent("pressure")
-        );
-        return out.not_judged(CODE, because);
+    let seen = Seen::of(case, &used, &full);
+    if !seen.is_judged(case) {
+        return out.not_judged(CODE, unseen(case));
     }
     // The work of looking is not a trouble of the node.
     if !seen.main().is_some_and(|main| main.is_own) {
@@ -196,9 +193,65 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     }
 }
 
+/// When these cores together were full for long.
+fn long_stretches(case: &Case<'_>, used: &Use) -> Vec<(Moment, Moment)> {
+    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let mut full = used.stretches(case.limit(&PART));
+    full.retain(|(from, to)| to.since(*from) >= least);
+    full
+}
+
+/// Why it is not known who waited.
+fn unseen(case: &Case<'_>) -> String {
+    let why = match (case.had("contention"), case.heard("contention")) {
+        (true, true) => "no look at processes fell into that time".to_owned(),
+        (true, false) => case.why_silent("contention"),
+        (false, _) if case.heard("pressure") => "waits of tasks were not recorded".to_owned(),
+        (false, _) => case.why_silent("pressure"),
+    };
+    format!("all cores were in use, and who waited was not seen: {why}")
+}
+
+impl<'a> Seen<'a> {
+    fn of(case: &Case<'_>, used: &'a Use, full: &'a [(Moment, Moment)]) -> Self {
+        let crowd: Vec<_> = case.samples(&RUNNABLE_TASKS, &Subject::node()).collect();
+        Self {
+            consumers: cpu_load::consumers(case, full),
+            waiters: Waiters::of(case, full),
+            waits: cpu_load::long_waits(case, full),
+            crowd: span::mean(&crowd, full).map(|n| n / used.n_cores.max(1) as f64),
+            used,
+            full,
+            some: None,
+        }
+    }
+}
+
 impl Seen<'_> {
     fn knows_waits(&self) -> bool {
-        self.waiters.seconds > 0.0
+        self.waiters.seconds() > 0.0
+    }
+
+    /// Whether it was seen that tasks wait, or that they do not.
+    fn is_judged(&self, case: &Case<'_>) -> bool {
+        let limit = Duration::from_secs_f64(case.limit(&WAIT));
+        // Below that processes are not looked at: no task loses so much.
+        let is_quiet = self
+            .pressure(case)
+            .is_some_and(|some| some < case.limit(&WAITING));
+        // The sexton that recorded may be older than the looks at processes.
+        let is_older = !case.had("contention") && case.heard("pressure") && case.heard("runq");
+        self.knows_waits()
+            || is_quiet
+            || self.longest_wait() >= limit
+            || (is_older && !cpu_load::are_means(case))
+    }
+
+    /// Part of the time in which a task waited for a core.
+    fn pressure(&self, case: &Case<'_>) -> Option<f64> {
+        let node = Subject::node();
+        let samples: Vec<_> = case.samples(&PRESSURE_CPU_SOME_RATIO, &node).collect();
+        span::mean(&samples, self.full)
     }
 
     /// The one that has most of the time, if one has.
@@ -236,12 +289,8 @@ impl Seen<'_> {
     /// for each of its tasks that runs or waits, or all cores.
     fn slowdown(&self) -> f64 {
         let n_cores = self.used.n_cores.max(1) as f64;
-        let seconds = self.waiters.seconds.max(f64::MIN_POSITIVE);
-        let mut waiting: BTreeMap<&Subject, f64> = BTreeMap::new();
-        for waiter in &self.waiters.all {
-            *waiting.entry(&waiter.owner).or_default() += waiter.waited / seconds;
-        }
-        let lost = waiting.into_iter().map(|(owner, waiting)| {
+        let waiting = self.waiters.by_owner().into_iter();
+        let lost = waiting.map(|(owner, waiting)| {
             let has = self.cores_of(owner);
             (has + waiting).min(n_cores) - has.min(n_cores)
         });
@@ -250,17 +299,21 @@ impl Seen<'_> {
 
     /// Tasks of who has the time that never sleep.
     fn n_endless(&self) -> usize {
-        let least = NEVER_SLEEPS * self.waiters.seconds;
-        let is_endless = |waiter: &&Waiter| waiter.ran + waiter.waited >= least;
-        let own = self.waiters.all.iter().filter(|one| !self.is_other(one));
+        let is_own = |owner: &Subject, comm: &str| !self.is_apart(Some(owner), comm);
         match self.main() {
-            Some(_) if self.knows_waits() => own.filter(is_endless).count(),
+            Some(_) if self.knows_waits() => self.waiters.n_endless(is_own),
             _ => 0,
         }
     }
 
+    /// How many tasks of others wait at any time, of those that do not hardly wait.
+    fn waiting_of_others(&self) -> f64 {
+        let is_other = |owner: &Subject, comm: &str| self.is_apart(Some(owner), comm);
+        self.waiters.mean(HARDLY, is_other)
+    }
+
     fn others_wait(&self, case: &Case<'_>) -> bool {
-        self.waiters.mean(|waiter| self.is_other(waiter)) >= case.limit(&WAITING)
+        self.waiting_of_others() >= case.limit(&WAITING)
     }
 
     fn is_overcommitted(&self, case: &Case<'_>) -> bool {
@@ -280,14 +333,20 @@ impl Seen<'_> {
 
     /// What others suffer.
     fn severity(&self, case: &Case<'_>) -> Severity {
-        let waiting = self.waiters.mean(|waiter| self.is_other(waiter));
+        let waiting = self.waiting_of_others();
         let longest = self.waits_of_others().map(|wait| wait.waited).max();
         let limit = Duration::from_secs_f64(case.limit(&WAIT));
         let is_starved = longest.is_some_and(|longest| longest >= limit);
         let suffers = self.others_wait(case) || self.longest_wait() >= limit;
         match self.main() {
-            // Whose work it is was not recorded: all of it may be one's own.
-            None if self.consumers.is_empty() => Severity::Note,
+            // Whose work it is was not recorded: all of it may be one's own. That is no reason to
+            // starve, where who waits could have been seen.
+            None if self.consumers.is_empty() => {
+                match self.longest_wait() >= limit && case.had("contention") {
+                    true => Severity::Warning,
+                    false => Severity::Note,
+                }
+            }
             None if suffers || self.slowdown() >= case.limit(&SLOWDOWN) => Severity::Warning,
             Some(_) if is_starved || waiting >= case.limit(&MUCH_WAITING) => Severity::Serious,
             Some(_) if suffers || self.is_overcommitted(case) => Severity::Warning,
@@ -309,6 +368,8 @@ impl Seen<'_> {
                 .into_iter()
                 .flat_map(|main| main.processes.iter().cloned()),
         );
+        let some = self.some.iter().flat_map(|(cores, _)| cores);
+        touched.extend(some.map(|core| (*core).clone()));
         let episode = |(from, to): &(Moment, Moment)| Episode {
             from: *from,
             to: *to,
@@ -318,28 +379,41 @@ impl Seen<'_> {
             code: CODE,
             severity,
             confidence: match self.knows_waits() && !self.consumers.is_empty() {
+                true if self.waiters.n_unread() > 0 => Confidence::LIKELY,
                 true => Confidence::CERTAIN,
                 false => Confidence::POSSIBLE,
             },
             title: self.title(case, severity),
-            figure: format!("{} of all cores", percent(self.used.mean(self.full))),
+            figure: match self.some {
+                Some(_) => format!("{} of {}", percent(self.used.mean(self.full)), self.place()),
+                None => format!("{} of all cores", percent(self.used.mean(self.full))),
+            },
             since: self.full.first().map(|(from, _)| *from),
             evidence: self.evidence(case),
-            remedies: remedies::of(&subject),
+            remedies: remedies::of(&subject, self.some.is_some()),
             episodes: span::longest(self.full.iter().map(episode).collect()),
             subject,
             touched,
         }
     }
 
+    /// `all 4 cores`, `cores 0, 1`.
+    fn place(&self) -> String {
+        match &self.some {
+            None => format!("all {} cores", self.used.n_cores),
+            Some((cores, _)) => some_cores::words(cores),
+        }
+    }
+
     fn title(&self, case: &Case<'_>, severity: Severity) -> String {
-        let n = self.used.n_cores;
+        let place = self.place();
         let who = match self.main() {
             Some(main) => {
-                let part = main.cores / n.max(1) as f64;
-                format!("{} has {} of all {n} cores", words(main), percent(part))
+                let part = main.cores / self.used.n_cores.max(1) as f64;
+                format!("{} has {} of {place}", words(main), percent(part.min(1.0)))
             }
-            None => format!("all {n} cores are in use by many at once"),
+            None if self.used.n_cores == 1 => format!("{place} is in use by many at once"),
+            None => format!("{place} are in use by many at once"),
         };
         let longest = self.waits_of_others().next();
         let suffers = self.waiters.all.iter().find(|waiter| self.is_other(waiter));
@@ -359,7 +433,7 @@ impl Seen<'_> {
             (_, _, Some(waiter)) => format!(
                 "{who}; {} waited for a core {} of the time",
                 waiter.comm,
-                percent(waiter.waited / self.waiters.seconds.max(f64::MIN_POSITIVE))
+                percent(self.waiters.part(waiter.waited))
             ),
             _ if self.main().is_none() => {
                 let n = self.slowdown();

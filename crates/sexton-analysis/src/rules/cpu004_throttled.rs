@@ -37,8 +37,9 @@ pub(super) static RULE: Rule = Rule {
     family: Family::CpuShort,
     title: "a cgroup is throttled by its CPU quota",
     sees: "CPU throttling",
-    needs: &["pressure"],
-    uses: &["cores"],
+    // Which of the first two it was depends on how old the recording is.
+    needs: &[],
+    uses: &["contention", "pressure", "cores"],
     is_essential: false,
     cause: Cause::WhenNamed,
     thresholds: &[&PERIODS, &NOTABLE, &LEAST_SECONDS],
@@ -93,7 +94,7 @@ struct Throttled<'a> {
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     if case.latest(&CPU_QUOTA_CGROUPS, &Subject::node()).is_none() {
-        return out.not_judged(CODE, "cpu.stat of no cgroup could be read");
+        return out.not_judged(CODE, unread(case));
     }
     let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
     let mut all: Vec<Throttled<'_>> = case
@@ -129,9 +130,21 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
             );
             finding
                 .evidence
-                .push(Evidence::speaks_for("pressure: cpu.stat", text));
+                .push(Evidence::speaks_for("contention: cpu.stat", text));
         }
         out.found(finding);
+    }
+}
+
+/// Why no quota is known. Before there was the sensor `contention`, `pressure` read them.
+fn unread(case: &Case<'_>) -> String {
+    let sensor = match case.had("contention") {
+        true => "contention",
+        false => "pressure",
+    };
+    match case.heard(sensor) {
+        true => "cpu.stat of no cgroup could be read".to_owned(),
+        false => case.why_silent(sensor),
     }
 }
 
@@ -199,13 +212,13 @@ impl Throttled<'_> {
             percent(self.part),
             time(self.seen)
         );
-        let mut all = vec![Evidence::speaks_for("pressure: cpu.stat", text).value(self.part)];
+        let mut all = vec![Evidence::speaks_for("contention: cpu.stat", text).value(self.part)];
         all.push(match self.quota {
             Some(cores) => {
                 let text = format!("its quota is {}", cores_in_words(cores));
-                Evidence::speaks_for("pressure: cpu.max", text).value(cores)
+                Evidence::speaks_for("contention: cpu.max", text).value(cores)
             }
-            None => Evidence::missing("pressure: cpu.max", "its quota was not recorded"),
+            None => Evidence::missing("contention: cpu.max", "its quota was not recorded"),
         });
         let full: Vec<_> = case
             .samples(&PRESSURE_CPU_FULL_RATIO, self.cgroup)
@@ -358,7 +371,28 @@ mod tests {
 
     #[test]
     fn without_quotas_to_read_it_is_not_judged() {
-        let told = Story::default().heard("pressure", 1.0).told_by(&RULE);
-        assert_eq!(told.not_judged.len(), 1);
+        for sensor in ["pressure", "contention"] {
+            let told = Story::default().heard(sensor, 1.0).told_by(&RULE);
+            assert_eq!(told.not_judged.len(), 1, "{sensor}");
+            assert!(told.not_judged[0].because.contains("cpu.stat"), "{sensor}");
+        }
+    }
+
+    /// As on a kernel that was booted with psi=0.
+    #[test]
+    fn it_needs_no_pressure() {
+        let quotas = |sensor: &'static str| {
+            let cgroup = subject(SubjectKind::Cgroup, "/system.slice/api.service");
+            let node = Subject::node();
+            let story = Story::default().sample(sensor, 10.0, &node, &CPU_QUOTA_CGROUPS, 1.0);
+            [15.0, 20.0, 25.0].into_iter().fold(story, |story, at| {
+                story.sample(sensor, at, &cgroup, &CPU_THROTTLED_RATIO, 0.9)
+            })
+        };
+        // Recordings from before there was that sensor have it from another.
+        for sensor in ["contention", "pressure"] {
+            let found = quotas(sensor).found_by(&RULE);
+            assert_eq!(found.len(), 1, "{sensor}");
+        }
     }
 }

@@ -6,7 +6,8 @@
 //! core wait with them. The other cores may be idle, so that the node's average shows nothing.
 //! Not this: a core that the kernel itself holds (CPU001), or a reader of cgroup statistics (CPU002); a
 //! task of ordinary priority, which the scheduler takes off the core in time; waits of niced tasks, or
-//! of what a quota holds back (CPU004).
+//! of what a quota holds back (CPU004). Where waits are known as means alone (no BPF) it is not
+//! assessed.
 //! By hand: `ps -eLo pid,tid,cls,rtprio,psr,pcpu,comm --sort=-pcpu | head`: class FF or RR near 100 %.
 //! Next: give the program ordinary priority, or keep its core free of other work (`isolcpus=`, IRQ
 //! affinity) if it is meant to have it.
@@ -101,6 +102,11 @@ struct Wait<'a> {
 }
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
+    if cpu_load::are_means(case) {
+        let because = "waits for a core were recorded as means alone (/proc/schedstat), in which no \
+                       single wait shows; BPF tells them one by one";
+        return out.not_judged(CODE, because);
+    }
     let held_back = cpu_load::held_back(case);
     let mut by_owner: BTreeMap<Subject, Vec<Wait<'_>>> = BTreeMap::new();
     for event in case.events(&RUNQ_WAIT) {

@@ -31,6 +31,7 @@ fn run(bytes: &[u8]) {
     if let Some(name) = fuzzing::interrupt_files(bytes) {
         crate::shown::assert_plain(&name);
     }
+    crate::shown::assert_plain(&fuzzing::waiting_files(bytes));
     let password = fuzzing::descriptions(bytes).unwrap_or_default();
     assert!(matches!(password.as_str(), "" | "<hidden>"), "{password}");
 }

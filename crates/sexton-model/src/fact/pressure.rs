@@ -7,8 +7,8 @@ use crate::payload;
 
 payload! {
     /// A process ran or waited for a core in an interval in which tasks waited for a CPU much of
-    /// the time. The subject is the process. Only the few that ran or waited most are recorded,
-    /// by their main thread.
+    /// the time. The subject is the process. Only the few that ran or waited most are recorded.
+    /// Before there was cpu_owner, only the main thread was counted.
     pub struct CpuTask {
         /// its name
         pub comm: Option<String>,
@@ -28,6 +28,48 @@ payload! {
         pub interval_ns: u64,
         /// whether it is the process that records this
         pub own: Option<bool>,
+    }
+
+    /// Tasks that have not slept for a time: each ran or waited for a core for 95 % of it.
+    pub struct Endless {
+        /// how many
+        pub n: u64,
+        /// for how long, up to the end of the interval
+        pub for_ns: u64,
+    }
+
+    /// All processes of one cgroup together ran and waited for a core in an interval in which tasks
+    /// waited for a CPU much of the time, with their threads. The subject is the cgroup, or the name
+    /// of processes in no cgroup. Owners that did little are one event about the node.
+    pub struct CpuOwner {
+        /// the name of its process that ran and waited most
+        pub comm: Option<String>,
+        /// the cgroup
+        pub cgroup: Option<String>,
+        /// the unit that the cgroup shows
+        pub unit: Option<String>,
+        /// the container that the cgroup shows
+        pub container: Option<String>,
+        /// whether it is what its niced processes did (nice above 0), which is told apart
+        pub niced: Option<bool>,
+        /// whether these are threads of the kernel
+        pub of_kernel: Option<bool>,
+        /// whether it is the process that records this
+        pub own: Option<bool>,
+        /// owners that are summed up here, where it is more than one
+        pub n_owners: Option<u64>,
+        /// processes that ran or waited
+        pub n_processes: u64,
+        /// how long their threads ran, all together
+        pub ran_ns: u64,
+        /// how long their threads could have run and waited for a core, all together
+        pub waited_ns: u64,
+        /// tasks that did not sleep, by for how long, longest first
+        pub endless: Vec<Endless>,
+        /// the length of the interval
+        pub interval_ns: u64,
+        /// processes, or threads of processes, that this look left out: it has a time limit
+        pub n_unread: Option<u64>,
     }
 }
 
@@ -85,6 +127,8 @@ facts! {
         metric: Metric::gauge("sexton_pressure_io_full_avg10_ratio");
     /// a process that ran or waited for a core while tasks waited for a CPU: how long of each
     event CPU_TASK = "cpu_task" of CpuTask;
+    /// what all processes of a cgroup ran and waited for a core while tasks waited for a CPU
+    event CPU_OWNER = "cpu_owner" of CpuOwner;
     /// cgroups with a CPU quota, of those that were looked at
     gauge CPU_QUOTA_CGROUPS = "cpu_quota_cgroups" in Count,
         metric: Metric::gauge("sexton_cpu_quota_cgroups");

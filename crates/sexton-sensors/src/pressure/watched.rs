@@ -117,16 +117,6 @@ impl Watched {
         }
     }
 
-    /// What was last read of the CPU: when, and all time that tasks waited for one.
-    pub(super) fn cpu_total(&self) -> Option<(Moment, u64)> {
-        let at = RESOURCES
-            .iter()
-            .position(|resource| resource.name == "cpu")?;
-        self.files[at]
-            .before
-            .map(|(at, psi)| (at, psi.some.total_us))
-    }
-
     /// Takes over what an earlier watch of the same thing knew.
     pub(super) fn succeed(&mut self, earlier: Self) {
         for (file, earlier) in self.files.iter_mut().zip(earlier.files) {

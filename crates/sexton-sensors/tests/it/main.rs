@@ -1,6 +1,7 @@
 //! Sensors on nodes that are only folders: the real path from files to records.
 
 mod census;
+mod contention;
 mod cores;
 mod disks;
 mod filesystems;

@@ -176,32 +176,3 @@ proptest! {
         look(&node, sensor.as_mut(), 2);
     }
 }
-
-#[test]
-fn a_quota_that_is_used_up_is_told() {
-    let node = Node::new("psi");
-    write_node(&node, 1_000_000);
-    let pod = "kubepods/burstable/pod1/c1";
-    let stat = |periods: u64, throttled: u64| {
-        let text = format!("nr_periods {periods}\nnr_throttled {throttled}\n");
-        node.write(&format!("sys/fs/cgroup/{pod}/cpu.stat"), text);
-        node.write("sys/fs/cgroup/kubepods/cpu.stat", "usage_usec 7\n");
-    };
-    stat(100, 10);
-    let mut sensor = watch(&node);
-    let first = show(&look(&node, sensor.as_mut(), 1));
-    assert!(
-        first.contains(&"cpu_quota_cgroups node 1.00".to_owned()),
-        "{first:?}"
-    );
-    stat(150, 35);
-    let told = show(&look(&node, sensor.as_mut(), 6));
-    let expected = format!("cpu_throttled_ratio cgroup /{pod} 0.50");
-    assert!(told.contains(&expected), "{told:?}");
-    // Nothing ran, so there is nothing to tell.
-    let quiet = show(&look(&node, sensor.as_mut(), 11));
-    assert!(
-        !quiet.iter().any(|line| line.starts_with("cpu_throttled")),
-        "{quiet:?}"
-    );
-}

@@ -245,6 +245,7 @@ fn a_storm_of_a_plain_shell_is_one_chain() {
     use sexton_model::fact::stack::CPU_USE;
     let mut story = super::quiet(9.0)
         .heard("runq", 9.0)
+        .heard("pressure", 9.0)
         .core(0, (9.0, 30.0), (0.5, 0.45))
         .core(1, (9.0, 30.0), (0.5, 0.45));
     for second in 10..30 {

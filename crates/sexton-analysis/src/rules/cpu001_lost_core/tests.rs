@@ -216,3 +216,96 @@ fn without_cores_it_is_not_judged() {
         .told_by(&RULE);
     assert_eq!(once.not_judged.len(), 1);
 }
+
+/// `dd` from /dev/zero: the kernel has the core for 9 s, and what wakes there gets it.
+fn busy() -> Story {
+    use sexton_model::fact::runq::RUNQ_DELAY_MAX_NS;
+    let mut story = Story::default().core(1, (10.0, 19.0), (0.97, 0.01));
+    for second in 10..21 {
+        let at = f64::from(second) + 0.5;
+        story = story.sample("runq", at, &Subject::cpu(1), &RUNQ_DELAY_MAX_NS, 3e6);
+    }
+    story
+}
+
+fn severity_of(story: &Story) -> Severity {
+    let found = story.found_by(&RULE);
+    assert_eq!(found.len(), 1);
+    found[0].severity
+}
+
+#[test]
+fn a_core_that_whatever_wakes_there_gets_is_busy_and_not_lost() {
+    let found = busy().found_by(&RULE);
+    assert_eq!(found[0].severity, Severity::Note);
+    let said = words(&found[0]);
+    for part in [
+        "nothing waited long for it",
+        "the longest wait for it was 3 ms",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in {said}");
+    }
+}
+
+#[test]
+fn a_busy_core_that_anything_waits_for_is_lost() {
+    use sexton_model::fact::napi::NAPI_STARVED;
+    use sexton_model::fact::runq::{RUNQ_DELAY_MAX_NS, RUNQ_WAIT};
+    let core = Subject::cpu(1);
+    let waited = [
+        ("pid", "12"),
+        ("comm", "kworker/1:0"),
+        ("waited_ns", "150000000"),
+    ];
+    let task = busy().event("runq", 15.0, &core, &RUNQ_WAIT, &waited);
+    assert_eq!(severity_of(&task), Severity::Serious);
+    // Of another core it means nothing.
+    let other = busy().event("runq", 15.0, &Subject::cpu(0), &RUNQ_WAIT, &waited);
+    assert_eq!(severity_of(&other), Severity::Note);
+    let starved = [("what", "napi/ens5-8193"), ("waited_ns", "900000000")];
+    let polling = busy().event("napi", 15.0, &core, &NAPI_STARVED, &starved);
+    assert_eq!(severity_of(&polling), Severity::Serious);
+    let lines = busy().line(18.0, &core, "workqueue_hog", &[("cpu", "1")]);
+    assert_eq!(severity_of(&lines), Severity::Serious);
+    let long = busy().sample("runq", 15.6, &core, &RUNQ_DELAY_MAX_NS, 2e8);
+    assert_eq!(severity_of(&long), Severity::Serious);
+}
+
+#[test]
+fn a_busy_core_of_which_nothing_tells_that_others_got_it_is_lost() {
+    use sexton_model::fact::runq::RUNQ_DELAY_MAX_NS;
+    let silent = Story::default().core(1, (10.0, 19.0), (0.97, 0.01));
+    assert_eq!(severity_of(&silent), Severity::Serious);
+    // It gave no task a turn for the first half.
+    let late = silent.sample("runq", 16.0, &Subject::cpu(1), &RUNQ_DELAY_MAX_NS, 3e6);
+    assert_eq!(severity_of(&late), Severity::Serious);
+    // Interrupts have a part of it, which no task gets from them.
+    let core = Subject::cpu(1);
+    let interrupts = (100..200).fold(Story::default(), |story, tenth| {
+        let seconds = f64::from(tenth) / 10.0;
+        let story = story.sample("cores", seconds, &core, &CORE_SYSTEM_RATIO, 0.5);
+        let story = story.sample("cores", seconds, &core, &CORE_SOFTIRQ_RATIO, 0.47);
+        story.sample("runq", seconds, &core, &RUNQ_DELAY_MAX_NS, 3e6)
+    });
+    assert_eq!(severity_of(&interrupts), Severity::Serious);
+}
+
+/// A reader of memory statistics is CPU002's, whatever waits.
+#[test]
+fn a_core_on_which_memory_cgroups_are_walked_is_lost() {
+    let story = busy().event(
+        "stacks",
+        18.0,
+        &subject(SubjectKind::Process, "4711"),
+        &PROCESS_ON_CORE,
+        &[
+            ("comm", "kubelet"),
+            ("cpu", "1"),
+            ("interval_ns", "10000000000"),
+            ("kernel_ratio", "0.96"),
+            ("hot_share", "0.9"),
+            ("hot_stack", "do_syscall_64;seq_read;memcg_numa_stat_show"),
+        ],
+    );
+    assert_eq!(severity_of(&story), Severity::Serious);
+}

@@ -6,9 +6,15 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::evidence::owners;
 use crate::words::unit_name::systemctl;
 
-/// What gives others their share, by who has the time.
-pub(super) fn of(subject: &Subject) -> Vec<Remedy> {
+/// What gives others their share, by who has the time, and whether it is of some cores alone.
+pub(super) fn of(subject: &Subject, is_of_some: bool) -> Vec<Remedy> {
     let mut remedies = Vec::new();
+    if is_of_some {
+        remedies.push(Remedy::advice(
+            RemedyKind::Prevent,
+            "let what waits run on more cores (CPUAffinity=, AllowedCPUs=, cpuset, taskset)",
+        ));
+    }
     if subject.kind == SubjectKind::Unit {
         let unit = &subject.name;
         let set = systemctl("set-property --runtime", unit);

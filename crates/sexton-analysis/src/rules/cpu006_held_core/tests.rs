@@ -117,3 +117,18 @@ fn what_a_quota_holds_back_does_not_wait_for_the_core() {
         None
     );
 }
+
+#[test]
+fn means_of_waits_tell_nothing_of_one() {
+    use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
+    let runq = Subject::new(SubjectKind::Sensor, "runq");
+    let says = [
+        ("what", "waits for a core"),
+        ("by", "means of /proc/schedstat"),
+    ];
+    let means = |story: Story| story.event("runq", 10.0, &runq, &SEXTON_STEP_DOWN, &says);
+    assert_eq!(means(core()).told_by(&RULE).not_judged.len(), 1);
+    // BPF came later.
+    let both = means(held(core(), "kworker/1:0", 8, 946, &[REALTIME]));
+    assert_eq!(severity(&both), Some(Severity::Serious));
+}

@@ -61,7 +61,7 @@ fn a_full_filesystem_is_found_by_space_and_by_inodes() {
     assert_eq!(found[0].severity, Severity::Serious);
     assert_eq!(
         found[0].title,
-        "filesystem /var is full: 100.0 % of its space in use, 0 KiB left"
+        "filesystem /var is full: 100.0 % of its space in use, 0 B left"
     );
     let almost = filesystem(watched(), "/var", (0.985, 900.0 * MIB), PLENTY, false);
     assert_eq!(almost.found_by(&RULE)[0].severity, Severity::Warning);

@@ -87,6 +87,7 @@ fn plain_of(n_all: &str, makers: &[(&str, &str, &str, &str)]) -> Story {
     let mut story = Story::default()
         .heard("exits", 9.0)
         .heard("runq", 9.0)
+        .heard("pressure", 9.0)
         .core(0, (9.0, 40.0), (0.5, 0.45))
         .core(1, (9.0, 40.0), (0.5, 0.45));
     for second in 10..30 {

@@ -57,6 +57,11 @@ impl Throttle {
         }
     }
 
+    /// Where that hierarchy is.
+    pub(super) fn mount(&self) -> Option<&Path> {
+        self.mount.as_deref()
+    }
+
     /// Looks, if it is time to.
     pub(super) fn poll(&mut self, host: &Host, out: &mut Sink) {
         let is_due =
