@@ -47,7 +47,6 @@ cpu_percent = 2.5
 memory = "64MiB"
 [judge]
 policy = "/etc/sexton/policy.toml"
-signatures = ["/etc/sexton/signatures", "/srv/nic.toml"]
 [kubernetes]
 enabled = true
 node = "worker-1.example"
@@ -73,7 +72,6 @@ runbooks = "https://wiki.example/sexton/"
         cpu_percent: 2.5,
         memory: 64 << 20,
         policy: Some("/etc/sexton/policy.toml".into()),
-        signatures: vec!["/etc/sexton/signatures".into(), "/srv/nic.toml".into()],
         kubernetes: KubernetesConfig {
             enabled: true,
             node: Some("worker-1.example".into()),
@@ -84,6 +82,15 @@ runbooks = "https://wiki.example/sexton/"
         ..Config::default()
     };
     assert_eq!(config, Ok(expected));
+}
+
+#[test]
+fn signatures_are_one_place_or_several() {
+    let signatures = |text: &str| Config::parse(text).expect("right").signatures;
+    let one = signatures("[judge]\nsignatures = \"/a\"\n");
+    assert_eq!(one, [Path::new("/a")]);
+    let several = signatures("[judge]\nsignatures = [\"/a\", \"/b.toml\"]\n");
+    assert_eq!(several, [Path::new("/a"), Path::new("/b.toml")]);
 }
 
 #[test]
