@@ -21,16 +21,18 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         return None;
     }
     let Some(n) = case.latest(&CPU_QUOTA_CGROUPS, &Subject::node()) else {
-        return match case.heard("pressure") {
-            true => {
+        // Older recordings have it from the second.
+        let sensors = ["contention", "pressure"];
+        return match sensors.into_iter().find(|sensor| case.heard(sensor)) {
+            Some(sensor) => {
                 let text = "cpu.stat of no cgroup could be read";
                 told(
                     NAME,
                     sexton_model::diagnosis::Outcome::NotSeen,
-                    Evidence::missing("pressure", text),
+                    Evidence::missing(sensor, text),
                 )
             }
-            false => not_seen(case, NAME, "pressure"),
+            None => not_seen(case, NAME, "contention"),
         };
     };
     if n == 0.0 {

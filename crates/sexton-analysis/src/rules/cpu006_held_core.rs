@@ -84,6 +84,10 @@ const MOST: f64 = 0.9;
 /// A core that was in the kernel for this part of a wait is CPU001's.
 const IN_KERNEL: f64 = 0.5;
 
+/// Waits with this between them are one stretch: on a quiet core a thread of the kernel wakes
+/// each second or two.
+const PAUSE: Duration = Duration::from_secs(5);
+
 /// Tasks that the evidence names.
 const MAX_NAMED: usize = 3;
 
@@ -210,7 +214,7 @@ fn finding(case: &Case<'_>, owner: Subject, waits: &[Wait<'_>]) -> Finding {
         since: waits.iter().map(|wait| wait.from).min(),
         evidence: evidence(waits, is_known),
         remedies: remedies(&owner, &holders),
-        episodes: span::longest(waits.iter().map(|wait| episode(&owner, wait)).collect()),
+        episodes: span::longest(episodes(&owner, waits)),
         subject: owner,
         touched,
     }
@@ -228,12 +232,26 @@ fn who(owner: &Subject, holders: &BTreeMap<u32, &str>) -> String {
     }
 }
 
-fn episode(owner: &Subject, wait: &Wait<'_>) -> Episode {
-    Episode {
-        from: wait.from,
-        to: wait.to,
-        touched: vec![owner.clone(), wait.core.clone(), process(wait.holder)],
+/// Waits that follow each other are one: it held the core in between as well, and nothing that
+/// matters wanted it.
+fn episodes(owner: &Subject, waits: &[Wait<'_>]) -> Vec<Episode> {
+    let mut waits: Vec<&Wait<'_>> = waits.iter().collect();
+    waits.sort_by_key(|wait| (wait.core, wait.holder, wait.from));
+    let mut held: Vec<Episode> = Vec::new();
+    for wait in waits {
+        let touched = vec![owner.clone(), wait.core.clone(), process(wait.holder)];
+        match held.last_mut() {
+            Some(last) if last.touched == touched && wait.from <= last.to.after(PAUSE) => {
+                last.to = last.to.max(wait.to);
+            }
+            _ => held.push(Episode {
+                from: wait.from,
+                to: wait.to,
+                touched,
+            }),
+        }
     }
+    held
 }
 
 fn evidence(waits: &[Wait<'_>], is_known: bool) -> Vec<Evidence> {

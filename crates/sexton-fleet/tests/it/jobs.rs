@@ -50,8 +50,7 @@ fn dashboard(answers: &'static [(&'static str, &'static str)]) -> String {
             let head = String::from_utf8_lossy(&head[..n]).into_owned();
             let path = head.split(' ').nth(1).unwrap_or_default();
             let found = answers.iter().find(|(known, _)| *known == path);
-            let (status, body) =
-                found.map_or(("404 Not Found", "{}"), |(_, body)| ("200 OK", body));
+            let (status, body) = found.map_or(("404 None", "{}"), |(_, body)| ("200 OK", body));
             let answer = format!(
                 "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
@@ -66,10 +65,8 @@ const JOBS: &str = include_str!("captured/ray-jobs.json");
 const NODES: &str = include_str!("captured/ray-nodes.json");
 const TASKS: &str = include_str!("captured/ray-tasks.json");
 const CUT: &str = include_str!("captured/ray-tasks-cut.json");
-
 /// The captured jobs ended on the second day of a simulated fleet.
 const HOURS: usize = 48;
-
 const NODES_OF_JOBS: &str = "SELECT name, outcome, reason, exit_code, count(*) AS nodes, min(node) AS first, max(node) AS last \
      FROM jobs GROUP BY name, outcome, reason, exit_code ORDER BY outcome";
 

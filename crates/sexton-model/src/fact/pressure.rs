@@ -50,7 +50,7 @@ payload! {
         pub unit: Option<String>,
         /// the container that the cgroup shows
         pub container: Option<String>,
-        /// whether it is what its niced processes did (nice above 0), which is told apart
+        /// whether it is what its niced processes did (nice above 0), which is kept apart
         pub niced: Option<bool>,
         /// whether these are threads of the kernel
         pub of_kernel: Option<bool>,

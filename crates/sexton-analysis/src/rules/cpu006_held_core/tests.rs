@@ -50,6 +50,8 @@ fn who_holds_the_core_and_who_waits_are_named() {
     assert_eq!(found[0].id().to_string(), "CPU006:spin.service");
     assert_eq!(found[0].severity, Severity::Serious);
     assert_eq!(found[0].confidence, Confidence::CERTAIN);
+    // It held the core between the waits as well.
+    assert_eq!(found[0].episodes.len(), 1);
     let says = words(&found[0]);
     for part in [
         "spin (pid 90) of spin.service holds core 1 with real-time priority",
