@@ -160,9 +160,11 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
                 true => worst.figure.clone(),
                 false => format!("{}: {}", named_subject(&worst.subject), worst.figure),
             };
+            let by_whom = holder(findings, &sure, worst).map(|who| format!("{in_short}, by {who}"));
             let ways = [&*worst.title, main_clause, &in_short];
-            let ways = ways.map(|way| format!("{}; {way}", root.title));
-            let fits = ways.into_iter().find(|way| n_words(way) <= MOST_WORDS);
+            let ways = by_whom.as_deref().into_iter().chain(ways);
+            let mut ways = ways.map(|way| format!("{}; {way}", root.title));
+            let fits = ways.find(|way| n_words(way) <= MOST_WORDS);
             fits.unwrap_or_else(|| root.title.clone())
         }
         None => root.title.clone(),
@@ -171,6 +173,22 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
     let possible = possible.map(|finding| format!("{told}; possible: {}", finding.title));
     let whole = possible.filter(|whole| n_words(whole) <= MOST_WORDS);
     shortened(whole.unwrap_or(told))
+}
+
+/// The process that has the core which a chain ends in, unless the chain begins with it.
+fn holder<'a>(findings: &'a [Finding], sure: &[FindingId], worst: &Finding) -> Option<&'a str> {
+    if worst.subject.kind != SubjectKind::Cpu {
+        return None;
+    }
+    let [_, between @ .., _] = sure else {
+        return None;
+    };
+    let before = finding(findings, between.last()?)?;
+    let is_program = matches!(
+        before.subject.kind,
+        SubjectKind::Process | SubjectKind::Task
+    );
+    is_program.then_some(&*before.subject.name)
 }
 
 /// What a finding is about, as its title would say it.

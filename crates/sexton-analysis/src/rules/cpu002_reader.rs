@@ -22,6 +22,7 @@ use crate::evidence::readers::{Share, Sighting};
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{percent, time, times};
+use crate::words::process::pause;
 use crate::words::unit_name::systemctl;
 
 const CODE: &str = "CPU002";
@@ -236,7 +237,7 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
             false => Remedy::command(
                 RemedyKind::Stop,
                 format!("Pause {comm} (host PID; resume with -CONT)"),
-                format!("sudo kill -STOP {pid}  # resume: sudo kill -CONT {pid}"),
+                pause(pid),
             ),
         });
     }

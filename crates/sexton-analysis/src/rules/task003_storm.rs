@@ -30,6 +30,7 @@ use crate::evidence::owners;
 use crate::evidence::span;
 use crate::rule::{Cause, Findings, Rule, Threshold};
 use crate::words::figures::{count, percent, time};
+use crate::words::process::pause;
 use crate::words::unit_name::{journal, systemctl};
 
 const CODE: &str = "TASK003";
@@ -362,8 +363,8 @@ impl Maker<'_> {
         } else if let Some(parent) = self.parent() {
             remedies.push(Remedy::command(
                 RemedyKind::Stop,
-                "pause the parent (host PID; resume with -CONT)",
-                format!("sudo kill -STOP {}", parent.name),
+                "pause the parent (host PID)",
+                pause(&parent.name),
             ));
         }
         remedies.push(Remedy::advice(

@@ -15,6 +15,7 @@ use crate::evidence::origins::Origin;
 use crate::evidence::requesters::{Sign, Way, confidence};
 use crate::evidence::trend::goes_on;
 use crate::words::figures;
+use crate::words::process;
 use crate::words::unit_name::{self, journal, systemctl};
 
 /// One who may be behind churn.
@@ -436,8 +437,8 @@ fn remedies_of_task(name: &str, is_active: bool) -> Vec<Remedy> {
     if let Some(pid) = pid {
         let pause = Remedy::command(
             RemedyKind::Stop,
-            format!("Pause {name} (host PID; resume with -CONT)"),
-            format!("sudo kill -STOP {pid}"),
+            format!("Pause {name} (host PID)"),
+            process::pause(pid),
         );
         remedies.extend(is_active.then_some(pause));
         let look = format!("ps -fp {pid}");

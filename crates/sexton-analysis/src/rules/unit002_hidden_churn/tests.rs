@@ -7,6 +7,7 @@ use sexton_model::record::Sink;
 use super::*;
 use crate::testing;
 use crate::testing::{Churn, Watch, at, census, container_id, creations, lives};
+use crate::words::process;
 
 const FROM: u64 = 100_000;
 
@@ -52,7 +53,7 @@ fn a_shell_loop_without_any_unit_is_named_by_its_process() {
     assert!(findings[0].touches(&Subject::new(SubjectKind::Cgroup, "/jobs/run-<n>")));
     let remedies = findings[0].remedies.iter();
     let stops: Vec<_> = remedies.filter_map(|r| r.command.as_deref()).collect();
-    assert_eq!(stops, ["sudo kill -STOP 900", "ps -fp 900"]);
+    assert_eq!(stops, [&*process::pause(900), "ps -fp 900"]);
 }
 
 /// What a socket that accepts each connection by itself has systemd start.
