@@ -251,8 +251,8 @@ fn owners_of_pages_name_the_parent_of_dying_cgroups() {
     let origin = origins.find(|origin| origin.pattern == pattern.as_bytes());
     let origin = origin.unwrap_or_else(|| panic!("no {pattern} in {:#?}", census.origins));
     let pages = origin.pages.expect("seen");
-    // Some may be on their way from one list to another.
-    assert!((90..97 * 4).contains(&pages.file), "{pages:?}");
+    // Some may be on their way from one list to another, or reclaimed.
+    assert!((97 * 3 / 4..97 * 4).contains(&pages.file), "{pages:?}");
     match census.hierarchy {
         // Others may have left pages on this machine as well.
         Hierarchy::V1 => assert!((1..=97).contains(&origin.dying), "{origin:?}"),
