@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::Consent;
 use crate::error::DrillError;
-use crate::ground::{Ground, leftovers};
+use crate::sandbox::{Sandbox, leftovers};
 
 /// The kernel frees cgroups by and by; after this what is left is told.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -38,11 +38,11 @@ pub fn sweep(_: &Consent) -> Result<Cleaned, DrillError> {
 }
 
 /// Clears what one drill made.
-pub(crate) fn clear(ground: &Ground) -> Result<(), DrillError> {
+pub(crate) fn clear(sandbox: &Sandbox) -> Result<(), DrillError> {
     // The churner first, or it makes the folder's log again.
-    end_all_in(&ground.cgroup);
-    remove_folder(&ground.folder)?;
-    remove_cgroup(&ground.cgroup)
+    end_all_in(&sandbox.cgroup);
+    remove_folder(&sandbox.folder)?;
+    remove_cgroup(&sandbox.cgroup)
 }
 
 /// Deleting the log frees its pages, dirty or not, and so what they pin.

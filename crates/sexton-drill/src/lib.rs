@@ -16,10 +16,10 @@
 mod clean;
 mod core_choice;
 mod error;
-mod ground;
 mod parts;
 mod plan;
 mod running;
+mod sandbox;
 
 pub use clean::{Cleaned, sweep};
 pub use error::DrillError;

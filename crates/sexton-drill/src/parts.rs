@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::error::DrillError;
-use crate::ground::{Ground, enter};
+use crate::sandbox::{Sandbox, enter};
 
 /// What a part needs to know.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ pub(crate) struct Orders {
 pub(crate) struct Part {
     /// Its name, which is also the name of its process after `drill-`.
     pub(crate) name: &'static str,
-    work: fn(&Ground, &Orders) -> Result<(), DrillError>,
+    work: fn(&Sandbox, &Orders) -> Result<(), DrillError>,
 }
 
 /// All parts but the janitor, in the order they are started.
@@ -63,12 +63,12 @@ pub fn run(words: &[String]) -> Result<(), DrillError> {
         .find(|part| part.name == name)
         .ok_or_else(wrong)?;
     take_name(part.name);
-    let ground = Ground::of(orders.drill)?;
+    let sandbox = Sandbox::of(orders.drill)?;
     if part.name != JANITOR.name {
         die_with_the_drill(orders.drill)?;
-        enter(&ground.home())?;
+        enter(&sandbox.home())?;
     }
-    (part.work)(&ground, &orders)
+    (part.work)(&sandbox, &orders)
 }
 
 impl Orders {

@@ -12,9 +12,9 @@ use crate::Consent;
 use crate::clean::{Cleaned, clear, sweep};
 use crate::core_choice::stay_off;
 use crate::error::DrillError;
-use crate::ground::Ground;
 use crate::parts::{FAR, JANITOR, Orders, PARTS, Part, READY};
 use crate::plan::Plan;
+use crate::sandbox::Sandbox;
 
 /// Held while a drill is under way, so that there is one at a time.
 const LOCK: &str = "/run/sexton-drill.lock";
@@ -32,7 +32,7 @@ const CHURN_PART: f64 = 0.7;
 /// A drill under way. Ending it, dropping it or killing it clears everything up.
 #[derive(Debug)]
 pub struct Drill {
-    ground: Ground,
+    sandbox: Sandbox,
     parts: Vec<(&'static Part, Child)>,
     janitor: Option<(Child, ChildStdin)>,
     began: Instant,
@@ -61,21 +61,21 @@ impl Drill {
         };
         // What this process starts besides the parts must be able to run.
         stay_off(plan.core)?;
-        let ground = Ground::of(drill)?;
+        let sandbox = Sandbox::of(drill)?;
         let start = |part: &'static Part, input| spawn(program, words, part, &orders, input);
         let mut janitor = start(&JANITOR, Stdio::piped())?;
         let input = janitor.stdin.take();
         let janitor_gone = || part_failed(&JANITOR, "has no input".into());
         let mut drill = Self {
             janitor: Some((janitor, input.ok_or_else(janitor_gone)?)),
-            ground,
+            sandbox,
             parts: Vec::new(),
             began: Instant::now(),
             has_barked: false,
             leftovers,
             _lock: lock,
         };
-        drill.ground.make()?;
+        drill.sandbox.make()?;
         for part in PARTS {
             let child = start(part, Stdio::null())?;
             drill.parts.push((part, child));
@@ -87,7 +87,7 @@ impl Drill {
 
     /// The path of the memory cgroup that all happens in.
     pub fn cgroup(&self) -> &str {
-        &self.ground.path
+        &self.sandbox.path
     }
 
     /// What earlier drills had left behind, which is gone now.
@@ -135,7 +135,7 @@ impl Drill {
         match janitor.wait() {
             Ok(status) if status.success() => Ok(()),
             // It was killed, or could not; what it left is for us.
-            _ => clear(&self.ground),
+            _ => clear(&self.sandbox),
         }
     }
 

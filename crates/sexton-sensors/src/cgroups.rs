@@ -277,8 +277,8 @@ impl<'h> Teller<'h> {
     fn created(&mut self, event: &Event, path: String, lineage: Lineage) -> CgroupCreated {
         let creator = self.creators.of(event);
         // What systemd makes is asked for by others; of a scope they are in it.
-        let asker = match &event.comm[..] {
-            b"systemd" => self.creators.asker(&event.path),
+        let requester = match &event.comm[..] {
+            b"systemd" => self.creators.requester(&event.path),
             _ => None,
         };
         CgroupCreated {
@@ -292,9 +292,9 @@ impl<'h> Teller<'h> {
             creator_cgroup: creator.cgroup,
             creator_unit: creator.unit,
             creator_ancestry: creator.ancestry,
-            asker_pid: asker.as_ref().map(|asker| asker.pid),
-            asker_comm: asker.as_ref().map(|asker| asker.comm.clone()),
-            asker_unit: asker.map(|asker| asker.unit),
+            asker_pid: requester.as_ref().map(|requester| requester.pid),
+            asker_comm: requester.as_ref().map(|requester| requester.comm.clone()),
+            asker_unit: requester.map(|requester| requester.unit),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Who is known to stand behind cgroups and containers that another made: data, in
-//! `signatures/askers.toml`.
+//! `signatures/requesters.toml`.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use sexton_model::glob;
 
-const FILE: &str = include_str!("../../../signatures/askers.toml");
+const FILE: &str = include_str!("../../../signatures/requesters.toml");
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,7 +14,7 @@ struct File {
     between: Vec<String>,
     client: Vec<String>,
     follower: Vec<String>,
-    asker: Vec<Known>,
+    requester: Vec<Known>,
 }
 
 /// A unit whose program runs containers of its own.
@@ -54,7 +54,7 @@ pub fn is_follower(name: &str) -> bool {
 /// The unit that runs containers of that image or name.
 pub fn by_container(image: Option<&str>, name: Option<&str>) -> Option<&'static Known> {
     let plain = image.map(plain_image);
-    KNOWN.asker.iter().find(|known| {
+    KNOWN.requester.iter().find(|known| {
         let has_image = plain.is_some_and(|image| known.images.iter().any(|own| own == image));
         let has_name =
             name.is_some_and(|name| known.names.iter().any(|own| glob::matches(own, name)));
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_file_is_in_order() {
         let file: File = toml::from_str(FILE).expect("it parses");
-        for known in &file.asker {
+        for known in &file.requester {
             assert!(!known.source.is_empty() && !known.why.is_empty());
             assert!(!is_between(&known.unit), "{} is both", known.unit);
         }

@@ -64,7 +64,7 @@ impl Requested<'_> {
 /// Who is behind something, and what leads there.
 type Found = (Subject, Vec<Sign>);
 
-/// What is known of the node to tell askers by.
+/// What is known of the node to tell requesters by.
 #[derive(Debug)]
 pub(crate) struct Requesters<'a> {
     lives: Vec<ContainerRun<'a>>,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::{Orders, Part, say_ready};
 use crate::core_choice::stay_off;
 use crate::error::DrillError;
-use crate::ground::{Ground, enter};
+use crate::sandbox::{Sandbox, enter};
 
 pub(super) static PART: Part = Part {
     name: "churner",
@@ -23,16 +23,16 @@ pub(super) static PART: Part = Part {
 /// What one cgroup writes. A whole page, because a page belongs to who touched it first.
 const PAGE: usize = 4096;
 
-fn work(ground: &Ground, orders: &Orders) -> Result<(), DrillError> {
+fn work(sandbox: &Sandbox, orders: &Orders) -> Result<(), DrillError> {
     stay_off(orders.core)?;
-    let path = ground.log();
+    let path = sandbox.log();
     let log = OpenOptions::new().create_new(true).append(true).open(&path);
     let mut log = log.map_err(DrillError::file("make", &path))?;
     say_ready()?;
     let began = Instant::now();
     let mut last: Option<PathBuf> = None;
     for n in 0..orders.n_dying {
-        let directory = ground.cgroup.join(format!("run-{n}"));
+        let directory = sandbox.cgroup.join(format!("run-{n}"));
         fs::create_dir(&directory).map_err(DrillError::file("make", &directory))?;
         enter(&directory)?;
         leave_behind(last.replace(directory))?;
@@ -43,7 +43,7 @@ fn work(ground: &Ground, orders: &Orders) -> Result<(), DrillError> {
             .mul_f64(f64::from(n) / f64::from(orders.n_dying.max(1)));
         thread::sleep(due.saturating_sub(began.elapsed()));
     }
-    enter(&ground.home())?;
+    enter(&sandbox.home())?;
     leave_behind(last)?;
     loop {
         // Alive and well, as far as its parent can see.

@@ -16,7 +16,7 @@ use sexton_host::own;
 use super::{Orders, Part, say_ready};
 use crate::core_choice::stay_off;
 use crate::error::DrillError;
-use crate::ground::Ground;
+use crate::sandbox::Sandbox;
 
 pub(super) static PART: Part = Part {
     name: "network",
@@ -34,7 +34,7 @@ const TO: &str = "192.0.2.2";
 
 const DISCARD: u16 = 9;
 
-fn work(_: &Ground, orders: &Orders) -> Result<(), DrillError> {
+fn work(_: &Sandbox, orders: &Orders) -> Result<(), DrillError> {
     stay_off(orders.core)?;
     own::leave_network().map_err(|error| {
         DrillError::NotPossible(format!("cannot have a network of its own: {error}"))

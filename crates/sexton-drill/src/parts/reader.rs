@@ -14,7 +14,7 @@ use sexton_host::own;
 use super::{Orders, Part, say_ready};
 use crate::core_choice::stay_on;
 use crate::error::DrillError;
-use crate::ground::Ground;
+use crate::sandbox::Sandbox;
 
 pub(super) static PART: Part = Part {
     name: "reader",
@@ -27,9 +27,9 @@ const PRIORITY: u8 = 10;
 const HOLD: Duration = Duration::from_millis(900);
 const REST: Duration = Duration::from_millis(100);
 
-fn work(ground: &Ground, orders: &Orders) -> Result<(), DrillError> {
+fn work(sandbox: &Sandbox, orders: &Orders) -> Result<(), DrillError> {
     let mut files = Vec::new();
-    for path in ground.statistics() {
+    for path in sandbox.statistics() {
         let file = File::open(&path).map_err(DrillError::file("open", &path))?;
         files.push((path, file));
     }

@@ -19,7 +19,7 @@ use sexton_model::text::escape;
 /// How far up we follow the parents of a process.
 const MAX_ANCESTORS: usize = 8;
 
-/// Scopes of one poll whose asker is looked for: each costs some reads, and of a loop a
+/// Scopes of one poll whose requester is looked for: each costs some reads, and of a loop a
 /// few tell as much as all.
 const MAX_ASKED: usize = 64;
 
@@ -41,7 +41,7 @@ pub(super) struct Creator {
 
 /// Who asked systemd for a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asker {
+pub(super) struct Requester {
     pub(super) pid: u32,
     pub(super) comm: String,
     pub(super) unit: String,
@@ -73,7 +73,7 @@ impl<'h> Creators<'h> {
 
     /// Who asked for a scope that systemd made: the first process in it, or the nearest
     /// above that which is in another unit. Only while something runs in it.
-    pub(super) fn asker(&mut self, path: &[u8]) -> Option<Asker> {
+    pub(super) fn requester(&mut self, path: &[u8]) -> Option<Requester> {
         let own = Origin::of(path).host_unit()?.to_owned();
         if !self.same_numbers || !own.ends_with(".scope") || self.n_asked >= MAX_ASKED {
             return None;
@@ -90,7 +90,7 @@ impl<'h> Creators<'h> {
         chain.into_iter().find_map(|task| {
             let place = self.place_of(task.tgid)?;
             let unit = Origin::of(&place).host_unit()?.to_owned();
-            (unit != own).then(|| Asker {
+            (unit != own).then(|| Requester {
                 pid: task.tgid,
                 comm: escape(&task.comm),
                 unit: escape(unit.as_bytes()),

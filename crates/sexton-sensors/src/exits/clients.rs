@@ -1,9 +1,9 @@
 //! Programs that ask a daemon for containers or units, by name: data, in
-//! `signatures/askers.toml`.
+//! `signatures/requesters.toml`.
 
 use serde::Deserialize;
 
-const FILE: &str = include_str!("../../../../signatures/askers.toml");
+const FILE: &str = include_str!("../../../../signatures/requesters.toml");
 
 /// The part of that file that matters here.
 #[derive(Deserialize)]

@@ -13,7 +13,7 @@ use crate::signatures;
 #[derive(Debug, Default, Args)]
 pub struct SignatureArgs {
     /// Judge with these signatures too: a folder of TOML files, or one; may be repeated
-    #[arg(long, value_name = "DIR", alias = "lore")]
+    #[arg(long, value_name = "DIR")]
     pub signatures: Vec<PathBuf>,
 }
 

@@ -154,7 +154,7 @@ impl Sign {
             "by image and name: {what} is run by {}: {} ({})",
             known.unit, known.why, known.source
         );
-        let mut sign = Self::new(Way::Signature, "signatures/askers.toml", text);
+        let mut sign = Self::new(Way::Signature, "signatures/requesters.toml", text);
         if !is_seen {
             sign.missing = Some("whether that unit runs here: systemd was not heard");
         }

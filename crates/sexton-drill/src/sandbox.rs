@@ -18,7 +18,7 @@ const FOLDERS: &str = "/var/tmp";
 
 /// The places of one drill.
 #[derive(Debug, Clone)]
-pub(crate) struct Ground {
+pub(crate) struct Sandbox {
     /// The memory cgroup that all others are made in.
     pub(crate) cgroup: PathBuf,
     /// Its path inside the hierarchy.
@@ -28,7 +28,7 @@ pub(crate) struct Ground {
     hierarchy: Hierarchy,
 }
 
-impl Ground {
+impl Sandbox {
     /// Of the drill that this process runs.
     pub(crate) fn of(drill: u32) -> Result<Self, DrillError> {
         let (mount, hierarchy) = memory_mount()?;
