@@ -160,7 +160,7 @@ fn sentence(findings: &[Finding], chain: &[FindingId]) -> String {
                 true => worst.figure.clone(),
                 false => format!("{}: {}", named_subject(&worst.subject), worst.figure),
             };
-            let by_whom = holder(findings, &sure, worst).map(|who| format!("{in_short}, by {who}"));
+            let by_whom = holder(findings, sure, worst).map(|who| format!("{in_short}, by {who}"));
             let ways = [&*worst.title, main_clause, &in_short];
             let ways = by_whom.as_deref().into_iter().chain(ways);
             let mut ways = ways.map(|way| format!("{}; {way}", root.title));

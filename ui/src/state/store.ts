@@ -23,10 +23,14 @@ export class Store {
 
   /** A step is something one wants to go back from; panning is not. */
   set(patch: Partial<State>, how: "step" | "glide" = "glide"): void {
+    const left = toAddress(this.#state);
     const changed = this.#apply({ ...this.#state, ...patch });
     if (changed.size === 0) return;
-    clearTimeout(this.#timer);
+    const isWaiting = this.#timer !== undefined;
+    this.#forget();
     if (how === "step") {
+      // What one goes back to is what was seen last.
+      if (isWaiting) history.replaceState(null, "", left);
       history.pushState(null, "", toAddress(this.#state));
     } else {
       this.#timer = setTimeout(() => this.#show(), ADDRESS_MS);
@@ -37,7 +41,7 @@ export class Store {
   followAddress(): void {
     const read = () => {
       // What was about to be written is of the entry that was left.
-      clearTimeout(this.#timer);
+      this.#forget();
       this.#apply(fromAddress(location.hash));
     };
     addEventListener("popstate", read);
@@ -45,7 +49,13 @@ export class Store {
     read();
   }
 
+  #forget(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   #show(): void {
+    this.#forget();
     history.replaceState(null, "", toAddress(this.#state));
   }
 
