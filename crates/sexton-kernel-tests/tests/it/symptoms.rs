@@ -35,6 +35,16 @@ impl Hog {
             .spawn();
         Self(child.expect("taskset starts"))
     }
+
+    /// An ordinary task that wants the held core ten times a second.
+    fn waiter() -> Self {
+        let child = Command::new("taskset")
+            .args(["-c", &HELD.to_string(), "sh", "-c"])
+            .arg("while :; do sleep 0.1; done")
+            .stdin(Stdio::null())
+            .spawn();
+        Self(child.expect("taskset starts"))
+    }
 }
 
 impl Drop for Hog {
@@ -114,11 +124,12 @@ fn a_reader_in_a_loop_is_named() {
 #[ignore = "needs root and bpf: run cargo xtask test kernel"]
 fn a_program_that_runs_before_all_others_holds_its_core() {
     let _pinned = needs();
-    // On a quiet core little waits: a thread of the kernel each second or two.
+    // On a quiet core little else waits: a thread of the kernel each second or two.
+    let waiter = Hog::waiter();
     let hog = Hog::start(&["spin", "30000"]);
     let sensors = [&SENSORS[..], &["runq"]].concat();
-    let diagnosis = judge(watch(&sensors, Duration::from_secs(20)));
-    drop(hog);
+    let diagnosis = judge(watch(&sensors, Duration::from_secs(14)));
+    drop((hog, waiter));
     let holders = of(&diagnosis, "CPU006");
     let [holder] = holders[..] else {
         panic!("{:#?}", diagnosis.findings);
