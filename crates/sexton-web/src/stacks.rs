@@ -19,7 +19,7 @@ pub(crate) struct Samples {
     pub(crate) unread: Vec<Unread>,
 }
 
-/// Gaps that are told of one question.
+/// Gaps that one question reports.
 const MAX_UNREAD: usize = 100;
 
 impl Samples {

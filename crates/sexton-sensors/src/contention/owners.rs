@@ -16,7 +16,7 @@ use crate::effort::Effort;
 use crate::lineage::Lineage;
 use crate::tasks;
 
-/// Owners that are told of one interval, by what they waited and by what they ran; the others are
+/// Owners that one interval reports, by what they waited and by what they ran; the others are
 /// one sum.
 const MAX_OWNERS: usize = 24;
 
@@ -32,7 +32,7 @@ const LEAST: f64 = 0.02;
 /// One that did less is not asked where it belongs: a thousand of them are a second.
 const LEAST_NS: u64 = 1_000_000;
 
-/// Lengths of time without sleep that are told of one owner; the shortest are rounded down.
+/// Lengths of time without sleep that are reported of an owner; the shortest are rounded down.
 const MAX_LENGTHS: usize = 8;
 
 /// What is put down to one owner: tasks that differ in whether waiting means that they suffer are

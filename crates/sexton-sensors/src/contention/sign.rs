@@ -17,7 +17,7 @@ use crate::pressure::psi::{Psi, lost};
 /// suffering.
 const ASKS: f64 = 0.25;
 
-/// Without pressure: while so many tasks can run for each core, on average.
+/// Without pressure: runnable tasks for each core, on average, from which on a look is taken.
 ///
 /// Chosen: half, because tasks that may run on some of the cores only wait for these.
 const ASKS_RUNNABLE: f64 = 0.5;

@@ -19,7 +19,7 @@ use crate::lineage::Lineage;
 /// Chosen: the rate at which TASK003 begins to look, on a node with one core.
 const MANY: f64 = 50.0;
 
-/// Makers that are told of one poll.
+/// Makers that one poll reports.
 const MAX_TOLD: usize = 8;
 
 /// Those of a cgroup with a smaller part of all exits are not told. A tree of scripts has parents

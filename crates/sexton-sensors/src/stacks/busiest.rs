@@ -20,7 +20,7 @@ use crate::lineage::Lineage;
 
 /// How long an interval is.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Processes that are told of one interval.
+/// Processes that one interval reports.
 const MAX_TOLD: usize = 10;
 /// A process with less of a core in the kernel is not told.
 const LEAST_RATIO: f64 = 0.1;

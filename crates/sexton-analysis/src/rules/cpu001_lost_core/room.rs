@@ -79,7 +79,7 @@ fn longest_wait(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> Option<Du
     Some(Duration::from_nanos(longest as u64))
 }
 
-/// Whether a task or network polling waited so long for the core that it was told of.
+/// Whether a task or network polling waited long enough for the core to be recorded.
 fn is_waited_for(case: &Case<'_>, core: &Subject, long: &[&Stretch]) -> bool {
     let meets = |at: Moment, waited_ns: u64| {
         let from = earlier(at, Duration::from_nanos(waited_ns));

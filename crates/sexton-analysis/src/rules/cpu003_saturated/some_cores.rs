@@ -23,7 +23,7 @@ const ROOM: f64 = 0.5;
 /// Tasks wait for this part of the time, or the cores are as full as they should be.
 const SOME: f64 = 0.5;
 
-/// So many tasks wait at any time: for each of these cores, and in all.
+/// Tasks that wait at any time: for each of these cores, and in all.
 const WAIT_FOR_EACH: f64 = 0.25;
 const WAIT_IN_ALL: f64 = 0.5;
 

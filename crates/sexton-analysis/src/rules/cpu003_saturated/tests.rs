@@ -219,7 +219,7 @@ fn what_could_not_be_seen_is_said() {
     assert!(cores(0.1).found_by(&RULE).is_empty());
 }
 
-/// So many cores, all in programs, from 10 s to 30 s.
+/// This number of cores, all in programs, from 10 s to 30 s.
 fn full_cores(n: u32) -> Story {
     let cores = 0..n;
     cores.fold(Story::default(), |story, cpu| {
