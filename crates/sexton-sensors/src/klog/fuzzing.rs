@@ -11,7 +11,7 @@ use super::line::Line;
 use super::sequence::Sequence;
 use super::times::Clocks;
 
-/// What is told of a record of `/dev/kmsg`, or of a line of syslog(2), if it is recorded.
+/// The event that a record of `/dev/kmsg`, or a line of syslog(2), becomes, if it is recorded.
 pub fn kernel_log_record(record: &[u8]) -> Option<(Subject, KernelLine)> {
     let line = Line::parse(record).or_else(|| by_syslog::parse(record))?;
     let mut sequence = Sequence::default();
