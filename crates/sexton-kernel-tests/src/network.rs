@@ -47,6 +47,11 @@ impl Network {
         Ok(network)
     }
 
+    /// The kernel thread that polls, where the softirq of a core does.
+    pub fn poller(&self) -> Option<u32> {
+        self.preferred
+    }
+
     fn pair(name: &str) -> Result<Self> {
         let namespace = format!("sexton-test-{name}-{}", std::process::id());
         run(&["ip", "netns", "add", &namespace])?;

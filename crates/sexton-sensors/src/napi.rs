@@ -14,6 +14,7 @@ mod by_proc;
 mod holder;
 mod sampled;
 mod samples;
+mod softirqs;
 mod stalls;
 
 use std::time::Duration;
@@ -68,9 +69,6 @@ const THRESHOLD: Duration = Duration::from_millis(500);
 /// A core where something has waited for this part of the threshold is looked at, so that
 /// there is a look by the time the threshold is reached.
 const ARM_AT: u32 = 4;
-
-/// What one core is waited for. The kernel's own order, which is that of its stamps.
-const OF_A_CORE: [Waiter; 3] = [Waiter::NetTx, Waiter::NetRx, Waiter::Ksoftirqd];
 
 struct Napi {
     watch: Watch,
@@ -181,6 +179,21 @@ impl Sensor for Napi {
     }
 }
 
+/// What waits for a core since when, from its stamps in the kernel's order; a stamp of zero is no
+/// wait. A `ksoftirqd` is also woken for timers, RCU and block devices: polling waits for it only
+/// while work of the network does.
+fn waits_of([tx, rx, ksoftirqd]: [u64; 3]) -> impl Iterator<Item = (Waiter, u64)> {
+    let network = [tx, rx].into_iter().filter(|since_ns| *since_ns != 0).min();
+    let polls = network.filter(|_| ksoftirqd != 0);
+    let polls = polls.map_or(0, |since_ns| since_ns.max(ksoftirqd));
+    let all = [
+        (Waiter::NetTx, tx),
+        (Waiter::NetRx, rx),
+        (Waiter::Ksoftirqd, polls),
+    ];
+    all.into_iter().filter(|(_, since_ns)| *since_ns != 0)
+}
+
 fn is_long(wait: &Wait, now_ns: u64, part: u32) -> bool {
     Duration::from_nanos(now_ns.saturating_sub(wait.since_ns)) >= THRESHOLD / part
 }
@@ -191,16 +204,12 @@ impl Napi {
     fn live(&self, host: &Host, cores: &[Core], now_ns: u64) -> Vec<Wait> {
         let mut waits = Vec::new();
         for (cpu, core) in (0..).zip(cores) {
-            for (waiter, since_ns) in OF_A_CORE.iter().zip(core.since_ns) {
-                if since_ns != 0 {
-                    waits.push(Wait {
-                        waiter: waiter.clone(),
-                        cpu,
-                        since_ns,
-                        ended: None,
-                    });
-                }
-            }
+            waits.extend(waits_of(core.since_ns).map(|(waiter, since_ns)| Wait {
+                waiter,
+                cpu,
+                since_ns,
+                ended: None,
+            }));
         }
         for (pid, thread) in self.watch.threads() {
             let mut wait = Wait {
@@ -315,5 +324,32 @@ fn wait_of(cpu: u32, served: &Served) -> Wait {
             at_ns: served.until_ns,
             holder: Holder::of(&served.holder),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(stamps: [u64; 3], expected: &[(Waiter, u64)]) {
+        let waits: Vec<_> = waits_of(stamps).collect();
+        assert_eq!(waits, expected, "{stamps:?}");
+    }
+
+    #[test]
+    fn a_woken_ksoftirqd_keeps_polling_waiting_only_while_the_network_has_work() {
+        check([0, 0, 0], &[]);
+        check([0, 0, 70], &[]);
+        check([0, 50, 0], &[(Waiter::NetRx, 50)]);
+        check([0, 50, 70], &[(Waiter::NetRx, 50), (Waiter::Ksoftirqd, 70)]);
+        check(
+            [90, 80, 70],
+            &[
+                (Waiter::NetTx, 90),
+                (Waiter::NetRx, 80),
+                (Waiter::Ksoftirqd, 80),
+            ],
+        );
     }
 }

@@ -238,13 +238,26 @@ int BPF_PROG(napi_sched_wakeup, struct task_struct *task)
 	return 0;
 }
 
+/* Since when work of the network waits for this core; zero when none does. */
+static __always_inline u64 network_since(struct napi_core *core)
+{
+	u64 tx = core->since_ns[NET_TX], rx = core->since_ns[NET_RX];
+
+	return tx && (!rx || tx < rx) ? tx : rx;
+}
+
+/* Timers, RCU and block devices wake it, too, and interrupts may have served the network
+ * meanwhile: polling waits for it only while work of the network does. */
 static __always_inline void run_ksoftirqd(struct napi_core *core, struct napi_served *served)
 {
-	served->since_ns = core->since_ns[KSOFTIRQD];
+	u64 woken_ns = core->since_ns[KSOFTIRQD], pending_ns = network_since(core);
+
 	core->since_ns[KSOFTIRQD] = 0;
+	if (!woken_ns || !pending_ns)
+		return;
+	served->since_ns = later(woken_ns, pending_ns);
 	served->what = KSOFTIRQD;
-	if (served->since_ns)
-		note(core, KSOFTIRQD, served);
+	note(core, KSOFTIRQD, served);
 }
 
 static __always_inline void run_thread(struct napi_core *core, struct napi_served *served)

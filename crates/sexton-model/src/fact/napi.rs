@@ -85,8 +85,8 @@ facts! {
     /// the longest time from raise to run of a NET_TX softirq that ran in the interval
     gauge NAPI_TX_DELAY_MAX_NS = "napi_tx_delay_max_ns" in Nanoseconds,
         metric: Metric::gauge("sexton_napi_tx_delay_max_seconds").by(CORES, MAX_CORES);
-    /// the longest time from wake to run of ksoftirqd or a threaded NAPI task that ran in the
-    /// interval
+    /// the longest time that network polling waited for a woken ksoftirqd or threaded NAPI task
+    /// which ran in the interval
     gauge NAPI_THREAD_DELAY_MAX_NS = "napi_thread_delay_max_ns" in Nanoseconds,
         metric: Metric::gauge("sexton_napi_thread_delay_max_seconds").by(CORES, MAX_CORES);
     /// the longest time in the interval that a NAPI instance with work left was not polled

@@ -2,8 +2,9 @@
 //!
 //! Soft interrupts that a busy core cannot serve are left to its `ksoftirqd`, and threaded NAPI
 //! has threads of its own. One that could run, and has had no turn since the last poll, waits;
-//! once it has run, its `schedstat` tells for how long. Who had the core meanwhile is sampled by
-//! events of perf, where these are allowed.
+//! once it has run, its `schedstat` tells for how long. `ksoftirqd` serves timers and RCU as well:
+//! whether the network was served tells `/proc/softirqs`. Who had the core meanwhile is sampled
+//! by events of perf, where these are allowed.
 //! Blind to: soft interrupts on a core that holds them off without waking its `ksoftirqd`; waits
 //! between two polls.
 
@@ -17,6 +18,7 @@ use sexton_model::record::Sink;
 use sexton_model::subject::Subject;
 
 use super::sampled::Sampled;
+use super::softirqs::Softirqs;
 use super::stalls::{Ended, Stalls, Told, Wait, Waiter};
 use super::{NAME, delay_of, is_long, tell};
 use crate::symbols::Symbols;
@@ -38,6 +40,7 @@ pub(super) struct ByProc {
     threads: BTreeMap<u32, Thread>,
     /// Processes that poll nothing.
     others: HashSet<u32>,
+    softirqs: Softirqs,
     stalls: Stalls,
     sampled: Option<Sampled>,
     symbols: Symbols,
@@ -79,6 +82,7 @@ impl ByProc {
         let mut by_proc = Self {
             threads: BTreeMap::new(),
             others: HashSet::new(),
+            softirqs: Softirqs::default(),
             stalls: Stalls::default(),
             sampled: None,
             symbols: Symbols::default(),
@@ -140,7 +144,10 @@ impl ByProc {
     /// Waits that go on, and those that have ended since the last poll.
     fn look(&mut self, host: &Host, now_ns: u64) -> (Vec<Wait>, Vec<Wait>) {
         let (mut live, mut ended) = (Vec::new(), Vec::new());
+        let softirqs = &mut self.softirqs;
+        softirqs.look(host, now_ns);
         for (pid, thread) in &mut self.threads {
+            let is_ksoftirqd = thread.waiter == Waiter::Ksoftirqd;
             let place = tasks::place(host, *pid);
             let runnable = place.filter(|place| place.is_runnable);
             let last = thread.turns;
@@ -152,10 +159,18 @@ impl ByProc {
             let going_on = last.filter(|last| turns.is_some_and(|now| last.had_no_turn(&now)));
             let going_on = going_on.filter(|_| runnable.is_some());
             if let Some(last) = going_on {
-                live.push(wait(thread, last, None));
+                if is_ksoftirqd && softirqs.served_since(last.cpu, last.since_ns) {
+                    // By interrupts: what waits from now on is new.
+                    let since_ns = now_ns;
+                    thread.turns = Some(Turns { since_ns, ..last });
+                } else if !is_ksoftirqd || softirqs.may_wait(last.cpu, last.since_ns) {
+                    live.push(wait(thread, last, None));
+                }
                 continue;
             }
-            if let (Some(last), Some(turns)) = (last, turns) {
+            let had_work =
+                |last: &Turns| !is_ksoftirqd || softirqs.may_have_served(last.cpu, last.since_ns);
+            if let (Some(last), Some(turns)) = (last.filter(had_work), turns) {
                 let at_ns = last.until_ns(&turns, now_ns);
                 let holder = None;
                 ended.push(wait(thread, last, Some(Ended { at_ns, holder })));
@@ -283,19 +298,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A node with a `ksoftirqd` of core 1, whose state and turns change.
+    /// A node with a `ksoftirqd` of core 1, whose state, turns and packets change.
     #[derive(Clone, Default)]
-    struct Node(Arc<Mutex<(char, String)>>);
+    struct Node(Arc<Mutex<(char, String, u64)>>);
 
     impl Node {
-        fn set(&self, state: char, schedstat: &str) {
-            *self.0.lock().expect("no panic") = (state, schedstat.to_owned());
+        fn set(&self, state: char, schedstat: &str, n_received: u64) {
+            *self.0.lock().expect("no panic") = (state, schedstat.to_owned(), n_received);
         }
     }
 
     impl Root for Node {
         fn read(&self, path: &Path, _: u64) -> io::Result<Vec<u8>> {
-            let (state, schedstat) = self.0.lock().expect("no panic").clone();
+            let (state, schedstat, n_received) = self.0.lock().expect("no panic").clone();
             let zeros = "0 ".repeat(35);
             Ok(match path.to_str().expect("plain") {
                 "/proc/self/mountinfo" => "22 1 0:5 / /proc rw - proc proc rw\n".to_owned(),
@@ -303,6 +318,7 @@ mod tests {
                 "/proc/17/comm" => "kworker/1:0\n".to_owned(),
                 "/proc/16/stat" => format!("16 (ksoftirqd/1) {state} {zeros}1 0 0"),
                 "/proc/16/schedstat" => schedstat,
+                "/proc/softirqs" => format!("CPU0 CPU1\nNET_TX: 3 3\nNET_RX: 9 {n_received}\n"),
                 _ => return Err(io::ErrorKind::NotFound.into()),
             }
             .into_bytes())
@@ -322,18 +338,20 @@ mod tests {
         }
     }
 
-    /// Polls of 250 ms, each with the state of the thread and its `schedstat`; waits that go on
-    /// and that ended, in milliseconds.
+    /// Polls of 250 ms, each with the state of the thread, its `schedstat` and the receive softirqs
+    /// of its core so far; waits that go on and that ended, in milliseconds.
     #[track_caller]
-    fn check(polls: &[(char, &str)], expected: &[(Option<u64>, Option<u64>)]) {
+    fn check(polls: &[(char, &str, u64)], expected: &[(Option<u64>, Option<u64>)]) {
         let node = Node::default();
-        node.set('S', "0 0 0");
+        node.set('S', "0 0 0", 0);
         let host = Host::new(Box::new(node.clone())).expect("a mount table");
         let gap = Gap::new(NAME, Why::Unsupported, "no BTF");
         let mut by_proc = ByProc::open(&host, gap).expect("a thread");
         assert_eq!(by_proc.threads.len(), 1);
-        for (n, ((state, schedstat), expected)) in (1..).zip(polls.iter().zip(expected)) {
-            node.set(*state, schedstat);
+        by_proc.look(&host, 0);
+        for (n, ((state, schedstat, n_received), expected)) in (1..).zip(polls.iter().zip(expected))
+        {
+            node.set(*state, schedstat, *n_received);
             let now_ns = n * 250 * MS;
             let (live, ended) = by_proc.look(&host, now_ns);
             let live = live.first().map(|wait| (now_ns - wait.since_ns) / MS);
@@ -350,12 +368,12 @@ mod tests {
     fn a_thread_that_could_run_and_has_no_turn_waits() {
         check(
             &[
-                ('R', "5000 7000 3"),
-                ('R', "5000 7000 3"),
-                ('R', "5000 7000 3"),
+                ('R', "5000 7000 3", 1),
+                ('R', "5000 7000 3", 1),
+                ('R', "5000 7000 3", 1),
                 // It got its turn after 700 ms, of which it was seen to wait 600.
-                ('S', "6000 600007000 4"),
-                ('S', "6000 600007000 4"),
+                ('S', "6000 600007000 4", 2),
+                ('S', "6000 600007000 4", 2),
             ],
             &[
                 (None, None),
@@ -368,13 +386,44 @@ mod tests {
     }
 
     #[test]
+    fn a_ksoftirqd_that_waits_for_a_timer_keeps_no_polling_waiting() {
+        // Its core has not received anything for as long as it was watched.
+        check(
+            &[
+                ('R', "5000 7000 3", 0),
+                ('R', "5000 7000 3", 0),
+                ('S', "6000 600007000 4", 0),
+            ],
+            &[(None, None); 3],
+        );
+    }
+
+    #[test]
+    fn interrupts_that_serve_the_network_meanwhile_end_a_wait() {
+        check(
+            &[
+                ('R', "5000 7000 3", 1),
+                ('R', "5000 7000 3", 1),
+                ('R', "5000 7000 3", 2),
+                ('R', "5000 7000 3", 2),
+            ],
+            &[
+                (None, None),
+                (Some(250), None),
+                (None, None),
+                (Some(250), None),
+            ],
+        );
+    }
+
+    #[test]
     fn a_thread_that_runs_does_not_wait() {
         check(
             &[
-                ('R', "5000 7000 3"),
-                ('R', "240005000 7000 3"),
-                ('R', "480005000 8000 9"),
-                ('S', "480005000 8000 9"),
+                ('R', "5000 7000 3", 1),
+                ('R', "240005000 7000 3", 2),
+                ('R', "480005000 8000 9", 3),
+                ('S', "480005000 8000 9", 4),
             ],
             &[
                 (None, None),
@@ -387,6 +436,6 @@ mod tests {
 
     #[test]
     fn an_idle_thread_is_not_asked_for_its_turns() {
-        check(&[('S', "not read"), ('S', "")], &[(None, None); 2]);
+        check(&[('S', "not read", 0), ('S', "", 0)], &[(None, None); 2]);
     }
 }
