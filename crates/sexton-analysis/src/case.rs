@@ -1,12 +1,13 @@
 //! What rules see: records by fact, in an order that does not depend on how they came.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_SENSORS};
 use sexton_model::fact::{EventFact, Fact};
-use sexton_model::gap::Gap;
+use sexton_model::gap::{Gap, Why};
 use sexton_model::moment::Moment;
 use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Event, Record};
@@ -42,12 +43,16 @@ const FIRST_SENSORS: [&str; 14] = [
     "units",
 ];
 
+/// A look that is late for less may still come.
+const SILENT: Duration = Duration::from_secs(5);
+
 /// The records of a node, laid out for judging.
 #[derive(Debug)]
 pub struct Case<'a> {
     by_fact: HashMap<&'static str, Vec<&'a Record>>,
     gaps: Vec<(Moment, &'a Subject, &'a Gap)>,
-    spoke: BTreeSet<&'a str>,
+    /// When each sensor was first and last at work.
+    spoke: HashMap<&'a str, (Moment, Moment)>,
     window: Option<RangeInclusive<Moment>>,
     policy: &'a Policy,
     views: Views<'a>,
@@ -122,11 +127,14 @@ impl<'a> Case<'a> {
     /// Lays out a recording.
     pub fn new(timeline: &'a dyn Timeline, policy: &'a Policy) -> Self {
         let mut by_fact: HashMap<&'static str, Vec<&'a Record>> = HashMap::new();
-        let mut spoke = BTreeSet::new();
+        let mut spoke: HashMap<&str, (Moment, Moment)> = HashMap::new();
         for record in timeline.all() {
             if let Some(fact) = record.fact() {
                 by_fact.entry(fact.name).or_default().push(record);
-                spoke.insert(speaker(record));
+                let (first, last) = spoke
+                    .entry(speaker(record))
+                    .or_insert((record.at, record.at));
+                (*first, *last) = ((*first).min(record.at), (*last).max(record.at));
             }
         }
         for records in by_fact.values_mut() {
@@ -218,7 +226,40 @@ impl<'a> Case<'a> {
 
     /// Whether a sensor was at work at all. One that saw nothing happen was.
     pub fn heard(&self, sensor: &str) -> bool {
-        self.spoke.contains(sensor)
+        self.spoke.contains_key(sensor)
+    }
+
+    /// How long the watch was.
+    pub fn length(&self) -> Duration {
+        let window = self.window.as_ref();
+        window.map_or(Duration::ZERO, |window| window.end().since(*window.start()))
+    }
+
+    /// For how long of the watch a sensor was at work.
+    pub fn watched(&self, sensor: &str) -> Duration {
+        let Some((first, last)) = self.spoke.get(sensor) else {
+            return Duration::ZERO;
+        };
+        let began = self
+            .window
+            .as_ref()
+            .map_or(*first, |window| *window.start());
+        let ended = match self.went_silent(sensor) {
+            Some(_) => *last,
+            None => self.now(),
+        };
+        ended.since(began.max(*first))
+    }
+
+    /// Why a sensor that was at work fell silent and did not look again.
+    pub fn went_silent(&self, sensor: &str) -> Option<&'a Gap> {
+        let (_, last) = self.spoke.get(sensor)?;
+        let mut gaps = self.gaps.iter().rev().filter(|(at, about, gap)| {
+            let is_its_end = matches!(gap.why, Why::Bug | Why::Overrun);
+            at >= last && about.kind == SubjectKind::Sensor && gap.sensor == sensor && is_its_end
+        });
+        let (_, _, gap) = gaps.next()?;
+        (self.now().since(*last) >= SILENT).then_some(gap)
     }
 
     /// Whether the sexton that recorded had such a sensor. One that is older than the sensor

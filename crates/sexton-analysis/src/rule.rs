@@ -1,5 +1,7 @@
 //! What a rule is made of.
 
+use std::time::Duration;
+
 use sexton_model::diagnosis::{Forecast, NotJudged};
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
@@ -8,6 +10,7 @@ use sexton_model::subject::SubjectKind;
 
 use crate::case::Case;
 use crate::rules;
+use crate::words::figures::time;
 
 /// Looks for one trouble.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ pub struct Rule {
     pub uses: &'static [&'static str],
     /// Whether "healthy" cannot be said without it.
     pub is_essential: bool,
+    /// The shortest watch that can show the trouble, where it takes a while to tell.
+    pub least: Option<&'static Threshold>,
     /// Whether a finding of it can be a root cause.
     pub cause: Cause,
     /// What its judgement depends on, each with its reason.
@@ -69,9 +74,40 @@ impl Rule {
 
     /// Judges, or says why it cannot.
     pub(crate) fn apply(&self, case: &Case<'_>, out: &mut Findings) {
-        match self.needs.iter().find(|sensor| !case.heard(sensor)) {
-            Some(sensor) => out.blind(self.code, sensor, case.why_silent(sensor)),
-            None => (self.judge)(case, out),
+        if let Some(sensor) = self.needs.iter().find(|sensor| !case.heard(sensor)) {
+            return out.blind(self.code, sensor, case.why_silent(sensor));
+        }
+        let told = out.len();
+        (self.judge)(case, out);
+        // What was found was seen. That nothing was found says something only after a long look.
+        if out.len() == told {
+            self.tell_short_look(case, out);
+        }
+    }
+
+    /// Says that it found nothing because it could not look, or not for long enough.
+    fn tell_short_look(&self, case: &Case<'_>, out: &mut Findings) {
+        let ended = self
+            .needs
+            .iter()
+            .find_map(|sensor| Some((sensor, case.went_silent(sensor)?)));
+        if let Some((sensor, gap)) = ended.filter(|_| self.is_essential) {
+            return out.blind(self.code, sensor, gap.text.clone());
+        }
+        let Some(least) = self.least else {
+            return;
+        };
+        let watched = self.needs.iter().map(|sensor| case.watched(sensor)).min();
+        let watched = watched.unwrap_or_else(|| case.length());
+        // A watch of ten seconds ends with the last look, which is a moment earlier.
+        let wanted = Duration::from_secs_f64(case.limit(least));
+        if watched + MOMENT < wanted {
+            let text = format!(
+                "watched for {}, it takes {} to show",
+                time(watched),
+                time(wanted)
+            );
+            out.not_judged(self.code, text);
         }
     }
 
@@ -122,6 +158,9 @@ pub struct Threshold {
     pub why: &'static str,
 }
 
+/// The first look comes, and the last goes, within this time.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// What rules say.
 #[derive(Debug, Default)]
 pub struct Findings {
@@ -131,6 +170,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// How much was said so far.
+    fn len(&self) -> usize {
+        self.findings.len() + self.not_judged.len()
+    }
+
     /// Something is wrong.
     pub fn found(&mut self, finding: Finding) {
         self.findings.push(finding);

@@ -3,7 +3,7 @@
 //! tracked connections. While a listen queue overflows, also whose it is.
 //!
 //! Source: `/proc/net/softnet_stat`, `/proc/net/netstat`, `/proc/net/stat/nf_conntrack` and the
-//! statistics of network devices with hardware behind them, every 5 s. Only when connections were
+//! statistics of network devices with hardware behind them, every 3 s. Only when connections were
 //! dropped since the last poll, the kernel's list of listening sockets (sock_diag), and the open
 //! files of processes until the owner of a full queue is found, for at most 50 ms of CPU time,
 //! followed by a rest of 200 times that.
@@ -45,7 +45,7 @@ pub(crate) static SPEC: SensorSpec = SensorSpec {
         &fact::NIC_RECEIVE_ERRORS,
         &fact::LISTEN_QUEUE.fact,
     ],
-    every: Duration::from_secs(5),
+    every: Duration::from_secs(3),
     deadline: Duration::from_secs(2),
     examine,
     open,

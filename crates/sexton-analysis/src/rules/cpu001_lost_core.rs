@@ -48,6 +48,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["cores"],
     uses: &["stacks", "runq", "napi", "klog"],
     is_essential: true,
+    least: Some(&STRETCH),
     cause: Cause::Never,
     thresholds: &[&PART, &STRETCH, &LONG_STRETCH, &WAIT],
     source: include_str!("cpu001_lost_core.rs"),

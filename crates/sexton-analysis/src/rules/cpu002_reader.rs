@@ -35,6 +35,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["stacks", "napi"],
     is_essential: false,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&PART, &SLOW_TIMES, &SLOW_SECONDS, &QUICK_TIMES],
     source: include_str!("cpu002_reader.rs"),

@@ -53,6 +53,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["cores"],
     uses: &["contention", "pressure", "runq", "stacks"],
     is_essential: true,
+    least: Some(&STRETCH),
     cause: Cause::WhenNamed,
     thresholds: &[
         &PART,

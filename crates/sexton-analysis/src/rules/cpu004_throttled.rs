@@ -41,6 +41,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["contention", "pressure", "cores"],
     is_essential: false,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&PERIODS, &NOTABLE, &LEAST_SECONDS],
     source: include_str!("cpu004_throttled.rs"),

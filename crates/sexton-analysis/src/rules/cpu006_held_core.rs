@@ -42,6 +42,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["runq", "cores"],
     uses: &["stacks"],
     is_essential: false,
+    least: None,
     cause: Cause::Always,
     thresholds: &[&WAIT, &LONG_WAIT, &WAITS],
     source: include_str!("cpu006_held_core.rs"),

@@ -39,6 +39,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["containers", "cgroups", "exits"],
     is_essential: false,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[
         &LEAST_LIVES,

@@ -38,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["klog"],
     uses: &[],
     is_essential: true,
+    least: None,
     cause: Cause::Always,
     thresholds: &[&BEFORE],
     source: include_str!("hw001_hardware.rs"),

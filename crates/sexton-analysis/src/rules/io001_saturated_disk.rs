@@ -43,6 +43,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["disks"],
     uses: &["pressure"],
     is_essential: true,
+    least: Some(&LEAST),
     cause: Cause::WhenNamed,
     thresholds: &[&BUSY, &LEAST, &LATENCY, &SOME, &OTHERS, &STALL],
     source: include_str!("io001_saturated_disk.rs"),

@@ -39,6 +39,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["filesystems", "klog"],
     is_essential: true,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&FULL, &LEAST_BYTES, &LEAST_INODES, &BEFORE],
     source: include_str!("io002_filesystem.rs"),

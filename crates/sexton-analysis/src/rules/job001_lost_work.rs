@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["exits", "containers", "klog", "nics"],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&WITHIN],
     source: include_str!("job001_lost_work.rs"),

@@ -31,6 +31,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["klog"],
     uses: &[],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[],
     source: include_str!("krn001_complaint.rs"),

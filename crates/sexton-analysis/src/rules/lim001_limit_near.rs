@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["limits"],
     uses: &["memcg"],
     is_essential: true,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&NEAR, &FULL, &LEAST_TASKS],
     source: include_str!("lim001_limit_near.rs"),

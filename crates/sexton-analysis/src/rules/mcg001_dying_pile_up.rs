@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &["cgroups", "containers", "exits"],
     is_essential: true,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&FLOOR, &GROWING_FLOOR, &LEAST_PER_HOUR, &SERIOUS_BYTES],
     source: include_str!("mcg001_dying_pile_up.rs"),

@@ -35,6 +35,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &["cgroups"],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&FLOOR, &MANY, &FAST],
     source: include_str!("mcg002_leaked_directories.rs"),

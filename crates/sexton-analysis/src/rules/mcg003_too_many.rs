@@ -27,6 +27,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memcg"],
     uses: &[],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&MOST, &MOST_PER_LIVE],
     source: include_str!("mcg003_too_many.rs"),

@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["klog", "exits", "containers"],
     is_essential: true,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&BEFORE],
     source: include_str!("mem001_oom_kills.rs"),

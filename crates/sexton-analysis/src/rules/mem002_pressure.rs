@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["memory"],
     uses: &["pressure", "processes", "disks"],
     is_essential: true,
+    least: Some(&LEAST),
     cause: Cause::WhenNamed,
     thresholds: &[&SOME, &OF_CGROUP, &IO, &REREAD, &LEAST, &GRAVE],
     source: include_str!("mem002_pressure.rs"),

@@ -39,6 +39,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["napi"],
     uses: &["nics"],
     is_essential: true,
+    least: None,
     cause: Cause::Never,
     thresholds: &[&WAIT, &LONG_WAIT],
     source: include_str!("net001_starved_polling.rs"),
@@ -98,6 +99,15 @@ impl Wait {
         let (device, id) = self.what.strip_prefix("napi/")?.rsplit_once('-')?;
         let queue = Subject::new(SubjectKind::Queue, format!("{device}/napi-{id}"));
         Some((Subject::new(SubjectKind::Device, device), queue))
+    }
+
+    /// "NAPI polling of ens5", or by whom where the device is not known.
+    fn polling(&self) -> String {
+        match self.instance() {
+            Some((device, _)) => format!("NAPI polling of {}", device.name),
+            None if self.what.starts_with("ksoftirqd/") => format!("NAPI polling by {}", self.what),
+            None => "NAPI polling".to_owned(),
+        }
     }
 }
 
@@ -200,6 +210,7 @@ fn finding(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Finding {
     let longest = waits.iter().max_by_key(|wait| (wait.length(), wait.since));
     let length = longest.map(Wait::length).unwrap_or_default();
     let what = longest.map_or("", |wait| &wait.what);
+    let polling = longest.map_or_else(String::new, Wait::polling);
     let holder = main_holder(waits);
     let devices = devices(case, core, waits);
     let held = match holder {
@@ -223,7 +234,7 @@ fn finding(case: &Case<'_>, core: &Subject, waits: &[Wait]) -> Finding {
         },
         confidence: Confidence::CERTAIN,
         title: format!(
-            "NAPI polling of {what} was delayed {} on core {}{held}",
+            "{polling} was delayed {} on core {}{held}",
             time(length),
             core.name
         ),

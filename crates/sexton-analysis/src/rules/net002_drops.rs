@@ -13,6 +13,7 @@
 //! tracked connections, LIM001.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sexton_model::fact::network::{self as fact, LISTEN_QUEUE, ListenQueue};
 use sexton_model::fact::nic::NIC_CARRIER_CHANGES;
@@ -39,10 +40,21 @@ pub(super) static RULE: Rule = Rule {
     needs: &["network"],
     uses: &["nics"],
     is_essential: true,
+    least: Some(&WATCH),
     cause: Cause::WhenProgram,
-    thresholds: &[&TIMES, &PACKETS, &CONNECTIONS, &FLAPS],
+    thresholds: &[&WATCH, &TIMES, &PACKETS, &CONNECTIONS, &FLAPS],
     source: include_str!("net002_drops.rs"),
     judge,
+};
+
+static WATCH: Threshold = Threshold {
+    rule: CODE,
+    name: "watch_seconds",
+    default: 9.0,
+    range: (3.0, 3600.0),
+    unit: Measure::Seconds,
+    why: "counters are read every 3 s, and one that goes on growing shows in three steps: a shorter \
+          watch cannot tell",
 };
 
 static TIMES: Threshold = Threshold {
@@ -51,7 +63,7 @@ static TIMES: Threshold = Threshold {
     default: 3.0,
     range: (1.0, 1e6),
     unit: Measure::Count,
-    why: "samples, 5 s apart, in which a counter grew. One burst ends within a sample or two; what \
+    why: "samples, 3 s apart, in which a counter grew. One burst ends within a sample or two; what \
           grows in three goes on",
 };
 
@@ -61,8 +73,8 @@ static PACKETS: Threshold = Threshold {
     default: 100.0,
     range: (1.0, 1e12),
     unit: Measure::Count,
-    why: "packets that were dropped in all. Connections repeat a lost packet within milliseconds, \
-          so fewer are not noticed",
+    why: "packets dropped within a minute. Connections repeat a lost packet within milliseconds, so \
+          fewer are not noticed",
 };
 
 static CONNECTIONS: Threshold = Threshold {
@@ -71,7 +83,7 @@ static CONNECTIONS: Threshold = Threshold {
     default: 10.0,
     range: (1.0, 1e9),
     unit: Measure::Count,
-    why: "connections that were dropped in all. Each of them costs its client at least 1 s, which is \
+    why: "connections dropped within a minute. Each of them costs its client at least 1 s, which is \
           the first time-out of a TCP handshake (RFC 6298)",
 };
 
@@ -81,7 +93,7 @@ static FLAPS: Threshold = Threshold {
     default: 4.0,
     range: (1.0, 1e6),
     unit: Measure::Count,
-    why: "changes of a link in the window: a link that is set up or reconfigured goes down and \
+    why: "changes of a link within ten minutes: a link that is set up or reconfigured goes down and \
           comes back once, which are two",
 };
 
@@ -90,34 +102,59 @@ struct Growth {
     from: Moment,
     to: Moment,
     n: f64,
-    n_times: usize,
+    steps: Vec<Step>,
+}
+
+/// Between two samples.
+struct Step {
+    from: Moment,
+    to: Moment,
+    n: f64,
 }
 
 impl Growth {
     fn of(case: &Case<'_>, fact: &'static Fact, subject: &Subject) -> Option<Self> {
         let mut before: Option<(Moment, f64)> = None;
-        let mut growth: Option<Self> = None;
-        for (at, value) in case.samples(fact, subject) {
+        let mut steps: Vec<Step> = Vec::new();
+        for (to, value) in case.samples(fact, subject) {
             // A counter that is less than before began anew.
-            let grown = before.map(|(since, before)| (since, value - before));
-            if let Some((since, n)) = grown.filter(|(_, n)| *n > 0.0) {
-                let all = growth.get_or_insert(Self {
-                    from: since,
-                    to: at,
-                    n: 0.0,
-                    n_times: 0,
-                });
-                all.to = at;
-                all.n += n;
-                all.n_times += 1;
-            }
-            before = Some((at, value));
+            let grown = before.map(|(from, before)| (from, value - before));
+            let step = grown.filter(|(_, n)| *n > 0.0);
+            steps.extend(step.map(|(from, n)| Step { from, to, n }));
+            before = Some((to, value));
         }
-        growth
+        Some(Self {
+            from: steps.first()?.from,
+            to: steps.last()?.to,
+            n: steps.iter().map(|step| step.n).sum(),
+            steps,
+        })
+    }
+
+    /// In how many samples, and by how much, it grew in each time of this length that ends with
+    /// a sample.
+    fn within(&self, length: Duration) -> impl Iterator<Item = (usize, f64)> {
+        let (mut begin, mut n) = (0, 0.0);
+        self.steps.iter().enumerate().map(move |(end, last)| {
+            n += last.n;
+            while last.to.since(self.steps[begin].from) > length && begin < end {
+                n -= self.steps[begin].n;
+                begin += 1;
+            }
+            (end - begin + 1, n)
+        })
     }
 
     fn is_grave(&self, case: &Case<'_>, least: &'static Threshold) -> bool {
-        self.n_times as f64 >= case.limit(&TIMES) && self.n >= case.limit(least)
+        let (times, least) = (case.limit(&TIMES), case.limit(least));
+        let mut minutes = self.within(MINUTE);
+        minutes.any(|(n_times, n)| n_times as f64 >= times && n >= least)
+    }
+
+    /// Changes of a link that was not only set up.
+    fn is_flapping(&self, case: &Case<'_>) -> bool {
+        let least = case.limit(&FLAPS);
+        self.within(TEN_MINUTES).any(|(_, n)| n >= least)
     }
 
     fn total(&self) -> String {
@@ -125,6 +162,9 @@ impl Growth {
         format!("{} in {}", count(self.n as u64), time(length))
     }
 }
+
+const MINUTE: Duration = Duration::from_secs(60);
+const TEN_MINUTES: Duration = Duration::from_secs(600);
 
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let node = Subject::node();
@@ -146,7 +186,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     }
     for device in case.by_subject(&NIC_CARRIER_CHANGES).into_keys() {
         let growth = Growth::of(case, &NIC_CARRIER_CHANGES, device);
-        if let Some(growth) = growth.filter(|growth| growth.n >= case.limit(&FLAPS)) {
+        if let Some(growth) = growth.filter(|growth| growth.is_flapping(case)) {
             out.found(flaps(device, &growth));
         }
     }
@@ -177,7 +217,7 @@ fn grew(source: &'static str, what: &str, growth: &Growth) -> Evidence {
     let text = format!(
         "{what} grew by {}, in {} samples",
         growth.total(),
-        count(growth.n_times as u64)
+        count(growth.steps.len() as u64)
     );
     Evidence::speaks_for(source, text)
         .value(growth.n)

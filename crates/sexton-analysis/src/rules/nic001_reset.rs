@@ -32,6 +32,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &[],
     uses: &["klog", "nics"],
     is_essential: true,
+    least: None,
     cause: Cause::Never,
     thresholds: &[],
     source: include_str!("nic001_reset.rs"),

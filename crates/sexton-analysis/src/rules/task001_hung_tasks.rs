@@ -38,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["processes"],
     uses: &[],
     is_essential: true,
+    least: Some(&LEAST),
     cause: Cause::Never,
     thresholds: &[&LEAST, &GRAVE, &MANY],
     source: include_str!("task001_hung_tasks.rs"),

@@ -37,6 +37,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["processes"],
     uses: &[],
     is_essential: true,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&LEAST, &SCARCE],
     source: include_str!("task002_defunct_children.rs"),

@@ -43,6 +43,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["exits"],
     uses: &["cores", "stacks"],
     is_essential: true,
+    least: Some(&LEAST_SECONDS),
     cause: Cause::WhenNamed,
     thresholds: &[&RATE, &HIGH_RATE, &WORK, &SHARE, &LEAST_SECONDS],
     source: include_str!("task003_storm.rs"),

@@ -39,6 +39,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["units"],
     uses: &["journal"],
     is_essential: false,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[&LEAST_RESTARTS, &LEAST_HISTORY, &LEAST_PER_HOUR],
     source: include_str!("unit001_restart_loop.rs"),

@@ -53,6 +53,7 @@ pub(super) static RULE: Rule = Rule {
         "units",
     ],
     is_essential: true,
+    least: Some(&LEAST_SECONDS),
     cause: Cause::WhenNamed,
     thresholds: &[
         &LEAST_BIRTHS,

@@ -32,6 +32,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["units"],
     uses: &["journal"],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[],
     source: include_str!("unit003_failed.rs"),

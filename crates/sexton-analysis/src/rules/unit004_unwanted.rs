@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,
+    least: None,
     cause: Cause::WhenNamed,
     thresholds: &[],
     source: include_str!("unit004_unwanted.rs"),

@@ -29,6 +29,7 @@ pub(super) static RULE: Rule = Rule {
     needs: &["unit_files"],
     uses: &[],
     is_essential: false,
+    least: None,
     cause: Cause::Never,
     thresholds: &[],
     source: include_str!("unit005_endless.rs"),

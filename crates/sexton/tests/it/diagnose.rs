@@ -202,7 +202,7 @@ fn every_rule_is_explained() {
 /// On a narrow terminal no line is wrapped, so that lines are drawn over and not repeated.
 #[test]
 fn a_watch_shows_sensors_coming_up_and_a_preliminary_verdict() {
-    let shown = terminal::watched(&["diagnose", "--for", "8s"], (60, 24));
+    let shown = terminal::watched(&["diagnose", "--for", "16s"], (60, 24));
     let lines: Vec<&str> = shown.split(['\r', '\n']).collect();
     let text = |line: &&str| line.replace("\x1b[K", "").replace("\x1b[A", "");
     let lines: Vec<String> = lines.iter().map(text).collect();
@@ -211,8 +211,8 @@ fn a_watch_shows_sensors_coming_up_and_a_preliminary_verdict() {
         "{shown}"
     );
     let has = |start: &str| lines.iter().any(|line| line.starts_with(start));
-    assert!(has("Watching 0s of 8s, "), "{shown}");
-    assert!(has("Starting: ") || has("Watching 1s of 8s, "), "{shown}");
+    assert!(has("Watching 0s of 16s, "), "{shown}");
+    assert!(has("Starting: ") || has("Watching 1s of 16s, "), "{shown}");
     assert!(has("So far: "), "{shown}");
     let left = shown.rsplit("Watching").next().expect("the last block");
     assert!(left.ends_with("\x1b[K"), "nothing stays: {left:?}");

@@ -36,7 +36,7 @@ fn a_thread_that_polls_and_waits_is_named_with_device_and_holder() {
     assert_eq!(finding.id().as_str(), "NET001:1");
     assert_eq!(finding.severity, Severity::Serious);
     assert_eq!(finding.episodes.len(), 1, "one wait told twice");
-    for expected in ["4.0 s", "core 1", "reader (pid 77)"] {
+    for expected in ["polling of ens5 was", "4.0 s", "core 1", "reader (pid 77)"] {
         assert!(finding.title.contains(expected), "{}", finding.title);
     }
     for (kind, name) in [

@@ -85,6 +85,44 @@ fn drops_that_do_not_grow_are_innocent() {
 }
 
 #[test]
+fn a_trickle_over_hours_is_innocent_and_a_bad_minute_within_them_is_not() {
+    let node = Subject::node();
+    let judged = |values: &[u64]| {
+        let mut watch = Watch::new(100, 7_200);
+        counter(&mut watch, &fact::NETWORK_BACKLOG_DROPS, &node, values);
+        watch.judge(&RULE).findings
+    };
+    let mut values: Vec<u64> = (0..1_440).collect();
+    assert!(judged(&values).is_empty());
+    let from = 700;
+    for (i, value) in values[from..].iter_mut().enumerate() {
+        *value += 30 * (i as u64).min(5);
+    }
+    assert_eq!(judged(&values).len(), 1);
+}
+
+#[test]
+fn links_that_are_set_up_now_and_then_do_not_flap() {
+    let device = Subject::new(SubjectKind::Device, "eth0");
+    let mut values = vec![2; 200];
+    values.extend(vec![4; 200]);
+    values.extend(vec![6; 200]);
+    assert!(judged(&NIC_CARRIER_CHANGES, &device, &values).is_empty());
+}
+
+#[test]
+fn a_watch_of_two_samples_says_nothing() {
+    let node = Subject::node();
+    let mut watch = Watch::new(100, 6);
+    counter(&mut watch, &fact::NETWORK_BACKLOG_DROPS, &node, &[0, 500]);
+    let told = watch.judge(&RULE);
+    let [why] = &told.not_judged[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(why.because, "watched for 6.0 s, it takes 9.0 s to show");
+}
+
+#[test]
 fn backlogs_rings_and_tracked_connections() {
     let node = Subject::node();
     let grows = [0, 100, 200, 300];
