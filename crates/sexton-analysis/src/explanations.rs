@@ -52,6 +52,19 @@ fn plays_a_part(name: &'static str, evidence: Evidence) -> Option<Explanation> {
     told(name, Outcome::PlaysAPart, evidence)
 }
 
+/// It plays a part from this share of the time on.
+fn by_share(
+    name: &'static str,
+    source: &'static str,
+    (ratio, much): (f64, f64),
+    text: String,
+) -> Option<Explanation> {
+    match ratio >= much {
+        true => plays_a_part(name, Evidence::speaks_for(source, text).value(ratio)),
+        false => ruled_out(name, Evidence::against(source, text).value(ratio)),
+    }
+}
+
 /// It cannot be told, because a sensor was not at work.
 fn not_seen(case: &Case<'_>, name: &'static str, sensor: &'static str) -> Option<Explanation> {
     let evidence = Evidence::missing(sensor, case.why_silent(sensor));

@@ -212,28 +212,14 @@ impl Fix<'_> {
         tell: &mut dyn FnMut(&str),
         report: &mut FixReport,
     ) -> Result<(), Gap> {
-        let mut strain = Strain::begin(self.host);
+        let mut tools = Tools {
+            journal,
+            strain: &mut Strain::begin(self.host),
+            stop,
+            tell,
+        };
         for rung in LADDER {
-            for _ in 0..MOST_CLIMBS {
-                let mut tools = Tools {
-                    journal,
-                    strain: &mut strain,
-                    stop,
-                    tell,
-                };
-                let Some(step) = self.climb(rung, consent, &mut tools)? else {
-                    break;
-                };
-                let is_done = matches!(step.outcome, StepOutcome::Done);
-                let has_freed = step.after < step.before;
-                report.steps.push(step);
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                if !is_done || !has_freed {
-                    break;
-                }
-            }
+            while_it_frees(&mut tools, report, |tools| self.climb(rung, consent, tools))?;
         }
         Ok(())
     }
@@ -260,12 +246,24 @@ impl Fix<'_> {
                 (rung.climb)(&scope, consent, tools)
             }
         };
+        self.climbed(planned, outcome, (before, began), tools.stop)
+            .map(Some)
+    }
+
+    /// What a climb came to, once the kernel has let go of what it will.
+    fn climbed(
+        &mut self,
+        planned: PlannedStep,
+        outcome: StepOutcome,
+        (before, began): (u64, Instant),
+        stop: &AtomicBool,
+    ) -> Result<StepReport, Gap> {
         let acted = matches!(outcome, StepOutcome::Done | StepOutcome::Stopped(_));
         let after = match acted {
-            true => self.settle(before, tools.stop)?,
+            true => self.settle(before, stop)?,
             false => before,
         };
-        Ok(Some(StepReport {
+        Ok(StepReport {
             title: planned.title,
             outcome,
             except: planned.except,
@@ -273,7 +271,7 @@ impl Fix<'_> {
             before: Some(before),
             after: Some(after),
             took: began.elapsed(),
-        }))
+        })
     }
 
     /// Waits until the kernel has let go of what it will.
@@ -410,6 +408,29 @@ fn step(title: &str, outcome: StepOutcome) -> StepReport {
         after: None,
         took: Duration::ZERO,
     }
+}
+
+/// Climbs a rung again and again while that frees something.
+fn while_it_frees(
+    tools: &mut Tools<'_>,
+    report: &mut FixReport,
+    mut climb: impl FnMut(&mut Tools<'_>) -> Result<Option<StepReport>, Gap>,
+) -> Result<(), Gap> {
+    for _ in 0..MOST_CLIMBS {
+        if tools.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let Some(step) = climb(tools)? else {
+            break;
+        };
+        let has_freed = step.after < step.before;
+        let is_done = matches!(step.outcome, StepOutcome::Done);
+        report.steps.push(step);
+        if !is_done || !has_freed {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use sexton_host::{Host, HostError};
+use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::text::escape;
 
 /// Cgroups that are looked at.
 ///
@@ -28,7 +30,15 @@ pub(crate) fn directories(host: &Host, mount: &Path) -> Result<Vec<PathBuf>, Hos
     Ok(all)
 }
 
-fn list(host: &Host, directory: &Path) -> Result<Vec<PathBuf>, HostError> {
+/// A directory of the hierarchy that is mounted there, as its cgroup.
+pub(crate) fn subject(mount: &Path, directory: &Path) -> Subject {
+    let below = directory.strip_prefix(mount).unwrap_or(directory);
+    let path = Path::new("/").join(below);
+    let path = escape(path.as_os_str().as_encoded_bytes());
+    Subject::new(SubjectKind::Cgroup, path)
+}
+
+pub(crate) fn list(host: &Host, directory: &Path) -> Result<Vec<PathBuf>, HostError> {
     let entries = host
         .list(directory)?
         .into_iter()

@@ -46,13 +46,8 @@ impl<'a> MakersByName<'a> {
 
 /// Whom the children of a maker are put down to.
 pub(crate) fn maker_owner(says: &ProcessMaker) -> Subject {
-    let place = Place {
-        container: says.container.as_deref(),
-        unit: says.unit.as_deref(),
-        cgroup: says.cgroup.as_deref(),
-        comm: says.comm.as_deref().unwrap_or("a process"),
-    };
-    place.owner()
+    let place = [&says.container, &says.unit, &says.cgroup];
+    Place::told(place, &says.comm).owner()
 }
 
 /// Whether these are children of the first process that no cgroup tells apart: most of them have

@@ -17,6 +17,21 @@ pub(crate) struct Place<'a> {
     pub(crate) comm: &'a str,
 }
 
+/// Where a process is that some sensor has looked up.
+impl<'a> Place<'a> {
+    pub(crate) fn told(
+        [container, unit, cgroup]: [&'a Option<String>; 3],
+        comm: &'a Option<String>,
+    ) -> Self {
+        Self {
+            container: container.as_deref(),
+            unit: unit.as_deref(),
+            cgroup: cgroup.as_deref(),
+            comm: comm.as_deref().unwrap_or("a process"),
+        }
+    }
+}
+
 impl Place<'_> {
     /// A container, if it is in one; else its unit; else its cgroup; else only its name.
     pub(crate) fn owner(self) -> Subject {

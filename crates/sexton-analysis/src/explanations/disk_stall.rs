@@ -6,7 +6,7 @@ use sexton_model::fact::pressure::PRESSURE_IO_FULL_RATIO;
 use sexton_model::finding::{Evidence, Finding};
 use sexton_model::subject::Subject;
 
-use super::{any_of, not_seen, plays_a_part, ruled_out};
+use super::{any_of, by_share, not_seen, plays_a_part};
 use crate::case::Case;
 use crate::evidence::kernel_log;
 use crate::evidence::span;
@@ -58,8 +58,5 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         (None, None) => return not_seen(case, NAME, "pressure"),
     };
     let text = format!("{what} {} of the time", percent(ratio));
-    match ratio >= MUCH {
-        true => plays_a_part(NAME, Evidence::speaks_for(source, text).value(ratio)),
-        false => ruled_out(NAME, Evidence::against(source, text).value(ratio)),
-    }
+    by_share(NAME, source, (ratio, MUCH), text)
 }

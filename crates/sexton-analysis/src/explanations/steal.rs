@@ -2,9 +2,9 @@
 
 use sexton_model::diagnosis::Explanation;
 use sexton_model::fact::core::CORE_STEAL_RATIO;
-use sexton_model::finding::{Evidence, Finding};
+use sexton_model::finding::Finding;
 
-use super::{any_of, not_seen, plays_a_part, ruled_out};
+use super::{any_of, by_share, not_seen};
 use crate::case::Case;
 use crate::evidence::span;
 use crate::words::figures::percent;
@@ -41,14 +41,5 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         percent(ratio),
         core.name
     );
-    match ratio >= MUCH {
-        true => plays_a_part(
-            NAME,
-            Evidence::speaks_for("cores: /proc/stat", text).value(ratio),
-        ),
-        false => ruled_out(
-            NAME,
-            Evidence::against("cores: /proc/stat", text).value(ratio),
-        ),
-    }
+    by_share(NAME, "cores: /proc/stat", (ratio, MUCH), text)
 }

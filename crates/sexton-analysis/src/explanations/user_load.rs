@@ -2,10 +2,10 @@
 
 use sexton_model::diagnosis::Explanation;
 use sexton_model::fact::core::{CORE_NICE_RATIO, CORE_USER_RATIO};
-use sexton_model::finding::{Evidence, Finding};
+use sexton_model::finding::Finding;
 use sexton_model::subject::{Subject, SubjectKind};
 
-use super::{any_of, not_seen, plays_a_part, ruled_out};
+use super::{any_of, by_share, not_seen};
 use crate::case::Case;
 use crate::evidence::span;
 use crate::words::figures::percent;
@@ -37,16 +37,7 @@ pub(super) fn weigh(case: &Case<'_>, findings: &[Finding]) -> Option<Explanation
         percent(ratio),
         core.name
     );
-    match ratio >= MUCH {
-        true => plays_a_part(
-            NAME,
-            Evidence::speaks_for("cores: /proc/stat", text).value(ratio),
-        ),
-        false => ruled_out(
-            NAME,
-            Evidence::against("cores: /proc/stat", text).value(ratio),
-        ),
-    }
+    by_share(NAME, "cores: /proc/stat", (ratio, MUCH), text)
 }
 
 /// The part of a core that programs had in the episodes of a finding.

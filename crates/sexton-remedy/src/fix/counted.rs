@@ -1,13 +1,13 @@
 //! A fix where dying cgroups can be counted and not named: the source is stopped all the same,
 //! and what it left is freed below its parents.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use sexton_model::fix::{FixReport, Plan, PlannedStep, StepOutcome, StepReport};
 use sexton_model::gap::Gap;
 
-use super::{Fix, MOST_CLIMBS, Source, withheld};
+use super::{Fix, Source, while_it_frees, withheld};
 use crate::consent::Consent;
 use crate::journal::Journal;
 use crate::purge::Tools;
@@ -66,28 +66,16 @@ impl Fix<'_> {
         if before < ORDINARY {
             return Ok(());
         }
-        let mut strain = Strain::begin(self.host);
+        let mut tools = Tools {
+            journal,
+            strain: &mut Strain::begin(self.host),
+            stop,
+            tell,
+        };
         for rung in [Rung::Reclaim, Rung::DropCaches] {
-            for _ in 0..MOST_CLIMBS {
-                let mut tools = Tools {
-                    journal,
-                    strain: &mut strain,
-                    stop,
-                    tell,
-                };
-                let Some(step) = self.climb_counted(rung, consent, &mut tools)? else {
-                    break;
-                };
-                let has_freed = step.after < step.before;
-                let is_done = matches!(step.outcome, StepOutcome::Done);
-                report.steps.push(step);
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(());
-                }
-                if !is_done || !has_freed {
-                    break;
-                }
-            }
+            while_it_frees(&mut tools, report, |tools| {
+                self.climb_counted(rung, consent, tools)
+            })?;
         }
         Ok(())
     }
@@ -117,20 +105,8 @@ impl Fix<'_> {
                 }
             }
         };
-        let acted = matches!(outcome, StepOutcome::Done | StepOutcome::Stopped(_));
-        let after = match acted {
-            true => self.settle(before, tools.stop)?,
-            false => before,
-        };
-        Ok(Some(StepReport {
-            title: planned.title,
-            outcome,
-            except: planned.except,
-            predicted: None,
-            before: Some(before),
-            after: Some(after),
-            took: began.elapsed(),
-        }))
+        self.climbed(planned, outcome, (before, began), tools.stop)
+            .map(Some)
     }
 }
 

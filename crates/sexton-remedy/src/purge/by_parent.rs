@@ -7,7 +7,6 @@
 //! living are spared. How many went is told by the kernel's count, before and after.
 
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::fs::Access;
@@ -20,7 +19,7 @@ use sexton_model::fix::{Leftover, PlannedStep, StepOutcome};
 use sexton_model::text::escape;
 
 use super::reclaim::{self, CHUNK_BYTES, NOTHING_V1, lever};
-use super::{ASKED_TO_STOP, Aim, Allowance, Tools, drop_caches};
+use super::{Aim, Allowance, Tools, drop_caches};
 use crate::consent::Consent;
 
 /// Parents that one fix works below; those with most dead memory first.
@@ -147,25 +146,9 @@ impl Parents {
         // Reclaim does not write: a dirty page stays. Nor does it find pages that wait on a CPU.
         page_batches::drain(DRAIN);
         rustix::fs::sync();
-        let mut trouble = None;
-        for parent in &self.allowed {
-            if tools.stop.load(Ordering::Relaxed) {
-                return StepOutcome::Stopped(ASKED_TO_STOP.into());
-            }
-            (tools.tell)(&format!("below {}", parent.directory.display()));
-            let done = match self.hierarchy {
-                Hierarchy::V1 => reclaim::empty(&parent.directory),
-                Hierarchy::V2 => {
-                    reclaim::reclaim(host, &parent.directory, parent.orphan_bytes, tools)
-                }
-            };
-            match done {
-                Ok(None) => {}
-                Ok(Some(stopped)) => return stopped,
-                Err(error) => trouble = Some(error.chain()),
-            }
-        }
-        trouble.map_or(StepOutcome::Done, StepOutcome::Failed)
+        let allowed = self.allowed.iter();
+        let below = allowed.map(|parent| (&*parent.directory, parent.orphan_bytes));
+        reclaim::each_below(host, self.hierarchy, below, tools)
     }
 
     /// Drops the page cache of the node.

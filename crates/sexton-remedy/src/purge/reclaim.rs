@@ -240,18 +240,26 @@ fn climb(scope: &Scope<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOu
     }
     let parents = parents(scope);
     let allowed = parents.values().filter(|parent| is_allowed(scope, parent));
+    let below = allowed.map(|parent| (&*parent.directory, wanted_bytes(scope, parent)));
+    each_below(scope.host, scope.census.hierarchy, below, tools)
+}
+
+/// Frees below directories, of each so many bytes where the kernel takes a number.
+pub(super) fn each_below<'a>(
+    host: &Host,
+    hierarchy: Hierarchy,
+    below: impl Iterator<Item = (&'a Path, u64)>,
+    tools: &mut Tools<'_>,
+) -> StepOutcome {
     let mut trouble = None;
-    for parent in allowed {
+    for (directory, wanted_bytes) in below {
         if tools.stop.load(Ordering::Relaxed) {
             return StepOutcome::Stopped(ASKED_TO_STOP.into());
         }
-        (tools.tell)(&format!("below {}", parent.directory.display()));
-        let done = match scope.census.hierarchy {
-            Hierarchy::V1 => empty(&parent.directory),
-            Hierarchy::V2 => {
-                let wanted = wanted_bytes(scope, parent);
-                reclaim(scope.host, &parent.directory, wanted, tools)
-            }
+        (tools.tell)(&format!("below {}", directory.display()));
+        let done = match hierarchy {
+            Hierarchy::V1 => empty(directory),
+            Hierarchy::V2 => reclaim(host, directory, wanted_bytes, tools),
         };
         match done {
             Ok(None) => {}
@@ -263,7 +271,7 @@ fn climb(scope: &Scope<'_>, _consent: &Consent, tools: &mut Tools<'_>) -> StepOu
 }
 
 /// Has the kernel take all that can be taken below a cgroup of v1.
-pub(super) fn empty(directory: &Path) -> Result<Option<StepOutcome>, RemedyError> {
+fn empty(directory: &Path) -> Result<Option<StepOutcome>, RemedyError> {
     let path = directory.join(lever(Hierarchy::V1));
     match write(&path, "0") {
         Ok(()) => Ok(None),
@@ -276,7 +284,7 @@ pub(super) fn empty(directory: &Path) -> Result<Option<StepOutcome>, RemedyError
 
 /// Asks for as many bytes as there are to be had and not for more: what is asked for beyond
 /// that the kernel takes from those whom `memory.low` protects.
-pub(super) fn reclaim(
+fn reclaim(
     host: &Host,
     directory: &Path,
     mut wanted: u64,

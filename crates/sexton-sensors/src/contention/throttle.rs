@@ -11,10 +11,9 @@ use sexton_host::{Host, HostError};
 use sexton_model::fact::pressure as fact;
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
-use sexton_model::subject::{Subject, SubjectKind};
-use sexton_model::text::escape;
+use sexton_model::subject::Subject;
 
-use crate::directories::directories;
+use crate::directories::{directories, subject};
 
 /// How often quotas are looked at: a period is a tenth of a second, a tenth of a share of
 /// fifty is told well enough.
@@ -172,15 +171,6 @@ fn parse(stat: &str) -> Periods {
         n: value("nr_periods"),
         n_throttled: value("nr_throttled"),
     }
-}
-
-fn subject(mount: &Path, directory: &Path) -> Subject {
-    let below = directory.strip_prefix(mount).unwrap_or(directory);
-    let path = Path::new("/").join(below);
-    Subject::new(
-        SubjectKind::Cgroup,
-        escape(path.as_os_str().as_encoded_bytes()),
-    )
 }
 
 #[cfg(test)]

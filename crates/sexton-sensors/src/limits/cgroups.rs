@@ -8,10 +8,9 @@ use sexton_host::mounts::Mount;
 use sexton_model::moment::Moment;
 use sexton_model::record::Sink;
 use sexton_model::subject::{Subject, SubjectKind};
-use sexton_model::text::escape;
 
 use super::Usage;
-use crate::directories::directories;
+use crate::directories::{self, directories};
 
 /// How often the cgroups to watch are chosen anew.
 const SURVEY_EVERY: Duration = Duration::from_secs(60);
@@ -83,10 +82,8 @@ impl Cgroups {
 }
 
 fn subject(mount: &Path, folder: &Path) -> Subject {
-    let below = folder.strip_prefix(mount).unwrap_or(folder);
-    let path = Path::new("/").join(below);
-    let path = escape(path.as_os_str().as_encoded_bytes());
-    Subject::new(SubjectKind::Limit, format!("pids.max {path}"))
+    let cgroup = directories::subject(mount, folder).name;
+    Subject::new(SubjectKind::Limit, format!("pids.max {cgroup}"))
 }
 
 /// None where there is no limit.

@@ -4,11 +4,11 @@
 //! directories, so that a node with a hundred thousand cgroups costs no more than one with
 //! three hundred.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sexton_host::{Host, HostError};
-use sexton_model::subject::{Subject, SubjectKind};
-use sexton_model::text::escape;
+
+use crate::directories::{list, subject};
 
 use super::watched::{RESOURCES, Watched, is_gone, read};
 
@@ -78,14 +78,6 @@ impl Unread {
     }
 }
 
-fn list(host: &Host, directory: &Path) -> Result<Vec<PathBuf>, HostError> {
-    let entries = host.list(directory)?.into_iter();
-    Ok(entries
-        .filter(|entry| entry.is_dir)
-        .map(|entry| directory.join(entry.name))
-        .collect())
-}
-
 /// How long anything in a cgroup has waited for anything.
 fn total_us(host: &Host, directory: &Path, buffer: &mut Vec<u8>) -> Result<u64, HostError> {
     let mut sum = 0_u64;
@@ -94,13 +86,4 @@ fn total_us(host: &Host, directory: &Path, buffer: &mut Vec<u8>) -> Result<u64, 
         sum = sum.saturating_add(read(host, &path, buffer)?.some.total_us);
     }
     Ok(sum)
-}
-
-fn subject(mount: &Path, directory: &Path) -> Subject {
-    let below = directory.strip_prefix(mount).unwrap_or(directory);
-    let path = Path::new("/").join(below);
-    Subject::new(
-        SubjectKind::Cgroup,
-        escape(path.as_os_str().as_encoded_bytes()),
-    )
 }

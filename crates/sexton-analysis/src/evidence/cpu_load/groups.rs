@@ -138,11 +138,6 @@ fn owner(subject: &Subject, says: &CpuOwner) -> Subject {
     if subject.kind == SubjectKind::Node {
         return subject.clone();
     }
-    let place = Place {
-        container: says.container.as_deref(),
-        unit: says.unit.as_deref(),
-        cgroup: says.cgroup.as_deref(),
-        comm: says.comm.as_deref().unwrap_or("a process"),
-    };
-    place.owner()
+    let place = [&says.container, &says.unit, &says.cgroup];
+    Place::told(place, &says.comm).owner()
 }
