@@ -69,6 +69,8 @@ macro_rules! marks {
     };
 }
 
+#[cfg(feature = "test-build")]
+pub mod added;
 pub mod cgroup;
 pub mod container;
 pub mod core;
@@ -104,8 +106,8 @@ pub struct Area {
 }
 
 macro_rules! areas {
-    ($( $title:literal: $area:ident, )+) => {
-        &[ $( Area { title: $title, facts: $area::ALL }, )+ ]
+    ($( $(#[$only:meta])? $title:literal: $area:ident, )+) => {
+        &[ $( $(#[$only])? Area { title: $title, facts: $area::ALL }, )+ ]
     };
 }
 
@@ -131,6 +133,8 @@ static AREAS: &[Area] = areas! {
     "The node itself": host,
     "sexton itself": sexton,
     "Findings": finding,
+    #[cfg(feature = "test-build")]
+    "Added in test builds": added,
 };
 
 /// All areas.

@@ -10,6 +10,8 @@ pub mod stacks;
 pub mod unit_files;
 pub mod units;
 
+#[cfg(feature = "test-build")]
+mod added;
 mod bpf;
 mod cgroups;
 mod containers;
@@ -41,6 +43,7 @@ mod symbols;
 mod tasks;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_host::{Host, HostError};
@@ -75,6 +78,8 @@ pub static SENSORS: &[&SensorSpec] = &[
     &stacks::SPEC,
     &unit_files::SPEC,
     &units::SPEC,
+    #[cfg(feature = "test-build")]
+    &added::SPEC,
 ];
 
 /// Sensors that are put to work only when somebody asks for them by name.
@@ -98,6 +103,9 @@ pub struct SensorSpec {
     /// Makes it ready, or says why it cannot run here.
     pub open: fn(&Host) -> Result<Box<dyn Sensor>, Gap>,
 }
+
+/// Makes a sensor ready as `open` of its spec does, with what its user has set.
+pub type Opener = Arc<dyn Fn(&Host) -> Result<Box<dyn Sensor>, Gap> + Send + Sync>;
 
 /// A sensor that is ready.
 pub trait Sensor: Send {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sexton_kernel_tests::nursery::{Nursery, Pin};
 use sexton_kernel_tests::require::{Need, require};
-use sexton_kernel_tests::sexton::binary;
+use sexton_kernel_tests::sexton::{binary, sensors};
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
 
@@ -67,11 +67,8 @@ fn wait<T>(what: &str, seconds: u64, mut ask: impl FnMut() -> Option<T>) -> (T, 
 /// An agent that sees memory cgroups and nothing else, so that what others do on this machine
 /// raises nothing. The sensor looks often for its first four censuses.
 fn start_agent(folder: &Path, port: u16) -> Running {
-    let off: Vec<&str> = sexton_sensors::SENSORS
-        .iter()
-        .map(|spec| spec.name)
-        .filter(|name| !["memcg", "host"].contains(name))
-        .collect();
+    let mut off = sensors();
+    off.retain(|name| !["memcg", "host"].contains(&name.as_str()));
     let config = folder.join("agent.toml");
     let text = format!(
         "[ring]\npath = {:?}\n[listen]\nsocket = {:?}\nhttp = \"127.0.0.1:{port}\"\n\

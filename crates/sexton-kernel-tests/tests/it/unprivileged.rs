@@ -6,13 +6,12 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::process::Command;
 
 use sexton_kernel_tests::require::{Need, require};
-use sexton_kernel_tests::sexton::binary;
+use sexton_kernel_tests::sexton::{binary, sensors};
 use sexton_model::fact::core::CORE_SYSTEM_RATIO;
 use sexton_model::fact::sexton::SEXTON_STEP_DOWN;
 use sexton_model::gap::Why;
 use sexton_model::record::Body;
 use sexton_model::timeline::Timeline as _;
-use sexton_sensors::SENSORS;
 use sexton_store::Bundle;
 
 const NOBODY: u32 = 65_534;
@@ -65,8 +64,8 @@ fn nobody_records_what_it_can() {
     }
     // Whoever saw nothing at all has said why.
     let heard: BTreeSet<&str> = all.all().map(|record| &*record.sensor).collect();
-    for spec in SENSORS {
-        assert!(heard.contains(spec.name), "{} is silent", spec.name);
+    for sensor in sensors() {
+        assert!(heard.contains(&*sensor), "{sensor} is silent");
     }
     let mut remedies = all.all().filter_map(|record| match &record.body {
         Body::Gap(gap) => gap.remedy.as_deref(),

@@ -16,7 +16,7 @@ const ENTERED: &[u8] = b"\x1b[?1049h";
 const LEFT: &[u8] = b"\x1b[?1049l";
 
 /// A view on a terminal that a test reads and types on.
-struct Watch {
+pub struct Watch {
     child: Child,
     ours: File,
     theirs: OwnedFd,
@@ -25,7 +25,12 @@ struct Watch {
 
 impl Watch {
     fn of(bundle: &Path) -> Self {
-        let (ours, theirs) = terminal::open(80, 24);
+        Self::sized(bundle, 80, 24)
+    }
+
+    /// On so many columns and lines.
+    pub fn sized(bundle: &Path, columns: u16, lines: u16) -> Self {
+        let (ours, theirs) = terminal::open(columns, lines);
         let end = || theirs.try_clone().expect("another handle");
         let child = Command::new(SEXTON)
             .args(["watch", "--from"])
@@ -42,6 +47,15 @@ impl Watch {
             theirs,
             shown: Vec::new(),
         }
+    }
+
+    /// The first screen, whose last line says how to quit it.
+    pub fn first_screen(mut self) -> Vec<u8> {
+        self.wait_for(b"quit");
+        let shown = self.shown.clone();
+        self.ours.write_all(b"q").expect("it can be typed on");
+        assert_eq!(self.end().code(), Some(0));
+        shown
     }
 
     /// Reads until this has been shown.
