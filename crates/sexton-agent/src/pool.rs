@@ -15,7 +15,7 @@ use sexton_model::moment::Moment;
 use sexton_model::record::{Record, Sink};
 use sexton_model::stack::StackBatch;
 use sexton_model::subject::{Subject, SubjectKind};
-use sexton_sensors::{Sensor, SensorSpec};
+use sexton_sensors::{Opener, Sensor, SensorSpec};
 
 use crate::clock::ClockWatch;
 use queue::{Batch, Queue};
@@ -37,12 +37,13 @@ const FAREWELL: Duration = Duration::from_secs(2);
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 /// A sensor of the pool and its beat.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Member {
     /// The sensor.
     pub spec: &'static SensorSpec,
     /// How often it is polled.
     pub every: Duration,
+    open: Opener,
 }
 
 impl Member {
@@ -51,6 +52,23 @@ impl Member {
         Self {
             spec,
             every: spec.every,
+            open: Arc::new(spec.open),
+        }
+    }
+
+    /// The same, polled so often.
+    #[must_use]
+    pub fn every(mut self, every: Duration) -> Self {
+        self.every = every;
+        self
+    }
+
+    /// Has the sensor of that name, if it is among them, opened with its user's settings.
+    pub fn set_opener(members: &mut [Self], sensor: &str, open: &Opener) {
+        for member in members {
+            if member.spec.name == sensor {
+                member.open = Arc::clone(open);
+            }
         }
     }
 }
@@ -68,8 +86,7 @@ pub struct SensorPool {
 
 /// One sensor's place in the pool.
 struct Slot {
-    spec: &'static SensorSpec,
-    every: Duration,
+    member: Member,
     stopwatch: Arc<Stopwatch>,
     late: bool,
     answered: Arc<AtomicBool>,
@@ -105,7 +122,7 @@ impl SensorPool {
         let queue = Arc::new(Queue::default());
         let slots = members
             .iter()
-            .map(|member| slot(*member, host, &queue, &stop))
+            .map(|member| slot(member.clone(), host, &queue, &stop))
             .collect();
         Self {
             host: Arc::clone(host),
@@ -141,13 +158,13 @@ impl SensorPool {
     /// The sensors that are at work.
     pub fn at_work(&self) -> Vec<&'static str> {
         let slots = self.slots.iter().filter(|slot| slot.is_at_work());
-        slots.map(|slot| slot.spec.name).collect()
+        slots.map(|slot| slot.member.spec.name).collect()
     }
 
     /// Has one sensor end its work, because the agent may not afford it. Gives the gap that
     /// says so.
     pub fn shed(&mut self, name: &'static str, why: &str) -> Vec<Record> {
-        let slot = self.slots.iter().find(|slot| slot.spec.name == name);
+        let slot = self.slots.iter().find(|slot| slot.member.spec.name == name);
         let Some(slot) = slot else {
             return Vec::new();
         };
@@ -162,15 +179,14 @@ impl SensorPool {
     /// Has a sensor that was shed work again, after these minutes. Gives the gap that says so;
     /// none while its thread has not ended.
     pub fn bring_back(&mut self, name: &'static str, minutes: u64) -> Option<Vec<Record>> {
-        let place = self.slots.iter_mut().find(|slot| slot.spec.name == name)?;
+        let place = self
+            .slots
+            .iter_mut()
+            .find(|slot| slot.member.spec.name == name)?;
         if place.is_at_work() {
             return None;
         }
-        let member = Member {
-            spec: place.spec,
-            every: place.every,
-        };
-        *place = slot(member, &self.host, &self.queue, &self.stop);
+        *place = slot(place.member.clone(), &self.host, &self.queue, &self.stop);
         let text =
             format!("sensor {name} was stopped for {minutes} minutes to stay within the budget");
         Some(gap(name, clock::now(), Gap::new(name, Why::Overrun, text)))
@@ -202,7 +218,7 @@ impl SensorPool {
         let is_silent = |slot: &&Slot| slot.is_at_work() && !slot.has_answered() && !slot.late;
         let silent = self.slots.iter().filter(is_silent);
         let gaps = silent.flat_map(|slot| {
-            let name = slot.spec.name;
+            let name = slot.member.spec.name;
             let text = format!("sensor {name} had not answered once when the watch ended");
             let silence = Gap::new(name, Why::Overrun, text).with_remedy("watch for longer: --for");
             gap(name, now, silence)
@@ -215,7 +231,7 @@ impl SensorPool {
         let now = clock::now();
         let mut gaps = Vec::new();
         for slot in &mut self.slots {
-            let name = slot.spec.name;
+            let name = slot.member.spec.name;
             let over = slot.stopwatch.over(now);
             if let Some((took, limit)) = over
                 && !slot.late
@@ -240,7 +256,11 @@ impl Drop for SensorPool {
 
 impl std::fmt::Debug for SensorPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self.slots.iter().map(|slot| slot.spec.name).collect();
+        let names: Vec<&str> = self
+            .slots
+            .iter()
+            .map(|slot| slot.member.spec.name)
+            .collect();
         f.debug_struct("SensorPool")
             .field("sensors", &names)
             .finish_non_exhaustive()
@@ -335,7 +355,7 @@ fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) 
     let worker = Worker {
         answered: Arc::clone(&answered),
         is_shed: Arc::clone(&is_shed),
-        member,
+        member: member.clone(),
         host: Arc::clone(host),
         queue: Arc::clone(queue),
         stop: Arc::clone(stop),
@@ -350,8 +370,7 @@ fn slot(member: Member, host: &Arc<Host>, queue: &Arc<Queue>, stop: &Arc<Stop>) 
         queue.put(Batch { records, stacks });
     });
     Slot {
-        spec: member.spec,
-        every: member.every,
+        member,
         stopwatch,
         late: false,
         answered,
@@ -375,7 +394,7 @@ impl Worker {
     fn work(self) {
         let name = self.member.spec.name;
         let limit = self.member.spec.deadline.max(OPENING);
-        let mut sensor = match self.guarded(limit, || (self.member.spec.open)(&self.host)) {
+        let mut sensor = match self.guarded(limit, || (self.member.open)(&self.host)) {
             Ok(Ok(sensor)) => sensor,
             Ok(Err(why)) | Err(why) => return self.tell(gap(name, clock::now(), why)),
         };

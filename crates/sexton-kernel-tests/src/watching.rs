@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use sexton_host::{Host, clock};
 use sexton_model::fact::{EventFact, Fact};
+use sexton_model::gap::Gap;
 use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Event, Record, Sink};
 use sexton_model::stack::StackBatch;
-use sexton_sensors::{SENSORS, Sensor};
+use sexton_sensors::{SENSORS, Sensor, stacks};
 
 /// A sensor, and all it has said.
 pub struct Watching {
@@ -25,17 +26,35 @@ impl Watching {
         let host = Host::live().expect("a mount table");
         let spec = SENSORS.iter().find(|spec| spec.name == name);
         let spec = spec.expect("a sensor of that name");
-        let sensor = match (spec.open)(&host) {
+        Self::opened(spec.name, (spec.open)(&host), host)
+    }
+
+    /// Samples stacks as its user has set.
+    pub fn stacks_as(settings: stacks::Settings) -> Self {
+        let host = Host::live().expect("a mount table");
+        Self::opened(stacks::NAME, settings.opener()(&host), host)
+    }
+
+    fn opened(name: &'static str, opened: Result<Box<dyn Sensor>, Gap>, host: Host) -> Self {
+        let sensor = match opened {
             Ok(sensor) => sensor,
             Err(gap) => panic!("{name} cannot see here: {}", gap.text),
         };
         Self {
             host,
-            name: spec.name,
+            name,
             sensor,
             records: Vec::new(),
             stacks: Vec::new(),
         }
+    }
+
+    /// Samples stacks so many times a second.
+    pub fn stacks_at(hz: u32) -> Self {
+        Self::stacks_as(stacks::Settings {
+            hz,
+            ..stacks::Settings::default()
+        })
     }
 
     /// Polls every quarter of a second for so long.

@@ -21,7 +21,6 @@ pub mod waits;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use sexton_bpf::prog::stacks::{Sample, State};
@@ -37,7 +36,7 @@ use sexton_model::stack::{CoreState, StackSample};
 use sexton_model::subject::Subject;
 use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 
-use crate::{Sensor, SensorSpec, bpf};
+use crate::{Opener, Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
 use names::Names;
@@ -71,14 +70,29 @@ pub const RATES_HZ: RangeInclusive<u32> = 1..=999;
 /// never, seen.
 pub const DEFAULT_RATE_HZ: u32 = 99;
 
-/// Until a sensor is opened; settings of one sensor have no place in its spec.
-static RATE_HZ: AtomicU32 = AtomicU32::new(DEFAULT_RATE_HZ);
+/// What is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Samples a second on each core. Rates out of range are brought into it.
+    pub hz: u32,
+    /// Waits of at least this time are told too.
+    pub off_cpu: Option<Duration>,
+}
 
-/// Sets how many samples a second sensors opened from now on take on each core. Rates out
-/// of range are brought into it.
-pub fn set_rate(hz: u32) {
-    let hz = hz.clamp(*RATES_HZ.start(), *RATES_HZ.end());
-    RATE_HZ.store(hz, Ordering::Relaxed);
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hz: DEFAULT_RATE_HZ,
+            off_cpu: None,
+        }
+    }
+}
+
+impl Settings {
+    /// Opens the sensor that samples this.
+    pub fn opener(self) -> Opener {
+        Arc::new(move |host| open_with(host, self))
+    }
 }
 
 /// What the software clock of a core is called by `perf`.
@@ -145,9 +159,15 @@ fn refused(error: &std::io::Error) -> Gap {
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
-    let (source, options) = Source::open(host, RATE_HZ.load(Ordering::Relaxed), ROOM)?;
+    open_with(host, Settings::default())
+}
+
+fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
+    let hz = settings.hz.clamp(*RATES_HZ.start(), *RATES_HZ.end());
+    let (source, options) = Source::open(host, hz, ROOM)?;
     let programs = source.says_our_numbers(host);
-    let waits = waits::shortest().map(|shortest| Waits::open(host, shortest, false));
+    let waits = settings.off_cpu;
+    let waits = waits.map(|shortest| Waits::open(host, shortest, false));
     let (waits, no_waits) = match waits {
         None => (None, None),
         Some(Ok(waits)) => (Some(waits), None),

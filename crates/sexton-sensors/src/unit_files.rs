@@ -7,7 +7,7 @@
 //! Overhead: `docs/overhead.md#unit_files`.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_host::{Host, clock};
@@ -21,7 +21,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use sexton_signatures::units::Signatures;
 use sexton_systemd::survey::Survey;
 
-use crate::{Sensor, SensorSpec};
+use crate::{Opener, Sensor, SensorSpec};
 
 /// The name of the sensor.
 pub const NAME: &str = "unit_files";
@@ -60,25 +60,25 @@ fn examine(host: &Host) -> Vec<Sight> {
 }
 
 fn open(host: &Host) -> Result<Box<dyn Sensor>, Gap> {
+    let signatures = Signatures::built_in();
+    open_with(
+        host,
+        signatures.map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?,
+    )
+}
+
+fn open_with(host: &Host, signatures: Signatures) -> Result<Box<dyn Sensor>, Gap> {
     if !is_there(host) {
         return Err(Gap::new(NAME, Why::Unsupported, NO_SYSTEMD));
     }
-    let signatures = match ASKED.get() {
-        Some(signatures) => signatures.clone(),
-        None => {
-            Signatures::built_in().map_err(|error| Gap::new(NAME, Why::Bug, error.to_string()))?
-        }
-    };
     Ok(Box::new(UnitFiles { signatures }))
 }
 
-/// Signatures whose questions are asked instead of those of the program alone.
-static ASKED: OnceLock<Signatures> = OnceLock::new();
-
-/// Has sensors that are opened from now on ask the node's files what these signatures want to know.
-/// Only the first call counts: a program judges with one set of signatures.
-pub fn ask_for(signatures: &Signatures) {
-    ASKED.get_or_init(|| signatures.clone());
+/// Opens the sensor that asks the node's files what these signatures want to know, instead of what
+/// those of the program alone do: a file that no question was asked of cannot be judged later.
+pub fn opener(signatures: &Signatures) -> Opener {
+    let signatures = signatures.clone();
+    Arc::new(move |host| open_with(host, signatures.clone()))
 }
 
 struct UnitFiles {

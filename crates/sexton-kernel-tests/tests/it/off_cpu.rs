@@ -11,7 +11,7 @@ use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::sexton::binary;
 use sexton_kernel_tests::watching::Watching;
 use sexton_model::stack::CoreState;
-use sexton_sensors::stacks::waits::set_off_cpu;
+use sexton_sensors::stacks::Settings;
 
 /// `feeder` naps 40 ms and feeds `reader`, 25 times; then the second part: so many threads that
 /// sleep 10 ms again and again.
@@ -215,9 +215,10 @@ fn ten_thousand_switches_a_second_cost_two_percent_and_no_time_is_left_out() {
     needs();
     const N: u64 = 120;
     let folder = build();
-    set_off_cpu(Some(Duration::from_millis(1)));
-    let mut watching = Watching::open("stacks");
-    set_off_cpu(None);
+    let mut watching = Watching::stacks_as(Settings {
+        off_cpu: Some(Duration::from_millis(1)),
+        ..Settings::default()
+    });
     // The names of the kernel are read.
     watching.poll_for(Duration::from_millis(1));
     let counting = Counting::start().expect("it counts");

@@ -12,7 +12,7 @@ use sexton_kernel_tests::spinner::{Busy, Spinner, Spinning, start_on};
 use sexton_kernel_tests::watching::Watching;
 use sexton_model::fact::stack as fact;
 use sexton_model::stack::{CoreState, StackBatch, StackSample, StackTables};
-use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
+use sexton_sensors::stacks::DEFAULT_RATE_HZ;
 
 const CORE_HOG: &str = env!("CARGO_BIN_EXE_core_hog");
 
@@ -57,8 +57,7 @@ fn share(samples: &[(StackSample, Vec<String>)], function: &str) -> f64 {
 /// A sensor that has read the kernel's names and those of what runs already, which takes
 /// long in a debug build.
 fn ready(hz: u32) -> Watching {
-    set_rate(hz);
-    let mut watching = Watching::open("stacks");
+    let mut watching = Watching::stacks_at(hz);
     for _ in 0..3 {
         watching.poll_for(Duration::from_millis(250));
     }
@@ -95,7 +94,6 @@ fn watch(
 #[ignore = "needs bpf: run cargo xtask test kernel"]
 fn every_core_is_sampled_here() {
     require(Need::Bpf);
-    set_rate(DEFAULT_RATE_HZ);
     // The clock of a core that sleeps may stand still.
     let _hogs = [0, 1].map(|core| Hog::on(core, std::hint::spin_loop));
     let mut watching = Watching::open("stacks");
@@ -179,8 +177,7 @@ fn idle_ns(core: u32) -> f64 {
 #[ignore = "needs bpf: run cargo xtask test kernel"]
 fn idle_is_what_the_kernel_counts_as_idle() {
     require(Need::Bpf);
-    set_rate(FAST_HZ);
-    let mut watching = Watching::open("stacks");
+    let mut watching = Watching::stacks_at(FAST_HZ);
     let before = idle_ns(CORE);
     watching.poll_for(Duration::from_secs(4));
     let idle_ns = idle_ns(CORE) - before;

@@ -8,7 +8,6 @@ use sexton_kernel_tests::storm::{Kind, Storm};
 use sexton_kernel_tests::watching::Watching;
 use sexton_kernel_tests::without_bpf;
 use sexton_model::stack::{CodeKind, StackBatch};
-use sexton_sensors::stacks::set_rate;
 
 const HZ: u32 = 397;
 const STORM_MS: u32 = 3000;
@@ -64,8 +63,7 @@ fn watch(kind: Kind) -> Seen {
         Kind::Exec => ("exec", "in_program", 1000),
     };
     let storm = Storm::build(name);
-    set_rate(HZ);
-    let mut watching = Watching::open("stacks");
+    let mut watching = Watching::stacks_at(HZ);
     // The names of the kernel, and of what runs already.
     for _ in 0..3 {
         watching.poll_for(Duration::from_millis(1));

@@ -25,7 +25,7 @@ use sexton_model::payload::Payload;
 use sexton_model::record::Body;
 use sexton_model::stack::CoreState;
 use sexton_sensors::memcg::{CensusOptions, census};
-use sexton_sensors::stacks::{DEFAULT_RATE_HZ, set_rate};
+use sexton_sensors::stacks::DEFAULT_RATE_HZ;
 
 const LEAKER: &str = env!("CARGO_BIN_EXE_leaker");
 const ENDER: &str = env!("CARGO_BIN_EXE_ender");
@@ -67,7 +67,6 @@ fn known_shares_come_back_by_perf_events() {
     require(Need::Root);
     require(Need::Program("cc"));
     let spinner = Spinner::build("by-perf");
-    set_rate(DEFAULT_RATE_HZ);
     let (pid, busy, watching) = without_bpf::run(|| {
         let mut watching = Watching::open("stacks");
         keep_up(&mut watching);
@@ -158,7 +157,6 @@ impl Said {
 #[ignore = "needs root: run cargo xtask test kernel"]
 fn who_holds_a_core_in_the_kernel_is_told_by_perf_events() {
     require(Need::Root);
-    set_rate(DEFAULT_RATE_HZ);
     without_bpf::run(|| {
         let mut watching = Watching::open("stacks");
         watching.poll_for(Duration::from_millis(500));

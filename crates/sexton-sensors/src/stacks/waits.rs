@@ -3,7 +3,6 @@
 //! The innermost frame of such a stack says who woke the thread. Only BPF can tell.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sexton_bpf::prog::offcpu::{Options, Tally, Wait, Waker, Watch};
@@ -17,24 +16,6 @@ use super::names::Names;
 use super::place::Batch;
 use super::{HOST_NAMESPACE, NAME};
 use crate::bpf;
-
-/// Shorter waits do not count, unless another time is asked for.
-pub const USUAL_SHORTEST: Duration = Duration::from_millis(1);
-
-/// Until a sensor is opened; settings of one sensor have no place in its spec. 0: no waits.
-static SHORTEST_NS: AtomicU64 = AtomicU64::new(0);
-
-/// Has sensors opened from now on tell waits of at least this time; `None` for no waits.
-pub fn set_off_cpu(shortest: Option<Duration>) {
-    let ns = shortest.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    SHORTEST_NS.store(ns.max(u64::from(shortest.is_some())), Ordering::Relaxed);
-}
-
-/// The shortest wait that counts, if waits are asked for.
-pub(super) fn shortest() -> Option<Duration> {
-    let ns = SHORTEST_NS.load(Ordering::Relaxed);
-    (ns > 0).then(|| Duration::from_nanos(ns))
-}
 
 /// What perf calls them, too.
 const EVENT: &str = "off-cpu";

@@ -60,14 +60,9 @@ fn run_agent(file: Option<&Path>) -> Result<Exit> {
     for (signal, flag) in [(SIGTERM, &stop), (SIGINT, &stop), (SIGHUP, &reload)] {
         register(signal, Arc::clone(flag)).context("cannot listen for signals")?;
     }
-    stacks::set_rate(config.hz);
-    stacks::waits::set_off_cpu(config.off_cpu);
     let shared = Shared::default();
     let host = Arc::new(Host::live()?);
     take_types(&host, &config);
-    if !config.signatures.is_empty() {
-        unit_files::ask_for(&settings.policy.signatures().units);
-    }
     let policy = settings.policy.clone();
     let mut agent = Agent::start(&host, settings, shared.clone(), log())?;
     if let Some(socket) = &config.socket {
@@ -188,6 +183,14 @@ fn settings(config: &Config) -> Result<Settings> {
         let member = members.iter_mut().find(|member| member.spec.name == name);
         member.into_iter().for_each(|member| member.every = *every);
     }
+    let policy = policy::rules(config.policy.as_deref(), &config.signatures)?;
+    let asked = unit_files::opener(&policy.signatures().units);
+    Member::set_opener(&mut members, unit_files::NAME, &asked);
+    let sampled = stacks::Settings {
+        hz: config.hz,
+        off_cpu: config.off_cpu,
+    };
+    Member::set_opener(&mut members, stacks::NAME, &sampled.opener());
     Ok(Settings {
         ring: config.ring.clone(),
         max_bytes: config.max_size,
@@ -199,7 +202,7 @@ fn settings(config: &Config) -> Result<Settings> {
             cpu_ratio: config.cpu_percent / 100.0,
             memory_bytes: config.memory,
         },
-        policy: policy::rules(config.policy.as_deref(), &config.signatures)?,
+        policy,
         version: env!("SEXTON_VERSION"),
     })
 }

@@ -240,7 +240,7 @@ fn ask_sensors(host: &Arc<Host>, is_wanted: impl Fn(&str) -> bool) -> Vec<Record
     let members: Vec<Member> = SENSORS
         .iter()
         .filter(|spec| is_needed(spec.name))
-        .map(|spec| Member { spec, every: BEAT })
+        .map(|spec| Member::new(spec).every(BEAT))
         .collect();
     let mut waiting: Vec<&str> = members.iter().map(|member| member.spec.name).collect();
     let mut pool = SensorPool::start(host, &members);

@@ -50,8 +50,6 @@ pub fn run(args: &DiagnoseArgs) -> Result<Exit> {
     // Before the watch: a mistake in it should not cost half a minute.
     let mut policy = policy::read(args.policy.as_deref())?.rules;
     let signatures = args.signatures.read()?;
-    // A file that no question was asked of cannot be judged later.
-    unit_files::ask_for(&signatures.units);
     policy.judge_with(signatures);
     if history::is_asked(args) {
         let mut out = BufWriter::new(io::stdout().lock());
@@ -145,7 +143,9 @@ impl Watch<'_> {
         };
         let host = Arc::new(Host::live()?);
         let limits = Limits::ring(MAX_BYTES, Duration::from_secs(7 * 86_400));
-        let members = members(self.time, self.more);
+        let mut members = members(self.time, self.more);
+        let asked = unit_files::opener(&policy.signatures().units);
+        Member::set_opener(&mut members, unit_files::NAME, &asked);
         let mut recorder = Recorder::start(&host, &members, folder, limits)?;
         let mut display = Display::new(&members, self.time, folder, policy, self.is_quiet);
         let began = Instant::now();

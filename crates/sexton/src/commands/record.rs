@@ -27,8 +27,6 @@ pub fn run(args: &RecordArgs) -> Result<Exit> {
     args.btf.apply()?;
     sexton_host::own::keep_memory_small();
     let members = members(args)?;
-    stacks::set_rate(args.hz);
-    stacks::waits::set_off_cpu(args.off_cpu);
     let stop = signals::asked_to_stop()?;
     let host = Arc::new(Host::live()?);
     let limits = Limits::ring(args.max_size, args.max_age);
@@ -116,6 +114,11 @@ fn members(args: &RecordArgs) -> Result<Vec<Member>> {
     if args.no_stacks {
         members.retain(|member| member.spec.name != stacks::NAME);
     }
+    let sampled = stacks::Settings {
+        hz: args.hz,
+        off_cpu: args.off_cpu,
+    };
+    Member::set_opener(&mut members, stacks::NAME, &sampled.opener());
     for (name, every) in &args.every {
         if *every < SHORTEST_BEAT {
             bail!("--every {name}: {every:?} is shorter than {SHORTEST_BEAT:?}");
