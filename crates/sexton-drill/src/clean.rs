@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use sexton_remedy::Consent;
 
-use crate::Consent;
 use crate::error::DrillError;
 use crate::sandbox::{Sandbox, leftovers};
 

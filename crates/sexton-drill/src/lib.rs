@@ -26,14 +26,4 @@ pub use error::DrillError;
 pub use parts::run as run_part;
 pub use plan::{Options, Plan};
 pub use running::Drill;
-
-/// Somebody said yes to a plan that was shown. Nothing here changes a node without it.
-#[derive(Debug)]
-pub struct Consent(());
-
-impl Consent {
-    /// For the one place that asks.
-    pub fn given() -> Self {
-        Self(())
-    }
-}
+pub use sexton_remedy::Consent;

@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use sexton_remedy::Consent;
 
-use crate::Consent;
 use crate::clean::{Cleaned, clear, sweep};
 use crate::core_choice::stay_off;
 use crate::error::DrillError;

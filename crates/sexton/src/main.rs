@@ -6,6 +6,7 @@
 
 mod cli;
 mod commands;
+mod consent;
 mod exit;
 mod judge;
 mod policy;

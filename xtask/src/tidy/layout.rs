@@ -1,5 +1,6 @@
 //! Things are where the architecture says: `unsafe` behind its fence, every sensor in
-//! the list, every BPF program with its header and its wrapper, every rule by itself.
+//! the list, every BPF program with its header and its wrapper, every rule by itself, and
+//! consent made where somebody gives it.
 
 use super::{Complaint, tree::Tree};
 
@@ -27,6 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         sensors(tree),
         programs(tree),
         rules(tree),
+        consent(tree),
     ]
     .concat()
 }
@@ -167,6 +169,33 @@ fn reaches_for_rules(code: &str, own: &str) -> bool {
     })
 }
 
+/// Where a `Consent` is made: of a person's yes, and of what the configuration names.
+const CONSENTS: [&str; 2] = [
+    "crates/sexton/src/consent.rs",
+    "crates/sexton/src/commands/agent/act.rs",
+];
+
+/// Put together from parts, so that this file does not hold what it looks for.
+const MAKES_CONSENT: &str = concat!("Consent::", "given_by");
+
+/// What changes a node wants a consent; made anywhere else it would be worth nothing.
+fn consent(tree: &Tree) -> Vec<Complaint> {
+    let is_free =
+        |path: &str| CONSENTS.contains(&path) || path.starts_with("crates/sexton-kernel-tests/");
+    let files = tree.code().filter(|file| file.is_rust());
+    let mut complaints = Vec::new();
+    for file in files.filter(|file| !is_free(&file.path)) {
+        for (number, line) in file.lines_without_tests() {
+            if line.contains(MAKES_CONSENT) {
+                let text =
+                    "consent is made in crates/sexton/src/consent.rs alone: take it from there";
+                complaints.push(Complaint::new(&file.path, number, text));
+            }
+        }
+    }
+    complaints
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +265,18 @@ mod tests {
             &tree,
             &[&format!("{needs}.h"), &format!("{needs}.rs")],
         );
+    }
+    #[test]
+    fn consent_is_made_where_it_is_given() {
+        let text = format!("fn f() {{\n    {MAKES_CONSENT}_the_user();\n}}\n");
+        let in_a_test =
+            format!("#[cfg(test)]\nmod tests {{\n    {MAKES_CONSENT}_the_user();\n}}\n");
+        let tree = Tree::of(&[
+            ("crates/sexton/src/consent.rs", &text),
+            ("crates/sexton/src/commands/zombies.rs", &text),
+            ("crates/sexton-remedy/src/fix.rs", &in_a_test),
+        ]);
+        check_complaints(check, &tree, &["crates/sexton/src/commands/zombies.rs:2: "]);
     }
     #[test]
     fn a_rule_stands_alone() {

@@ -23,7 +23,7 @@ fn run(n_dying: u32, seconds: u64) -> Result<()> {
     let plan = Plan::make(Options { n_dying, time })?;
     println!("core {}", plan.core);
     let program = std::env::current_exe().context("cannot find this program")?;
-    let mut drill = Drill::start(&Consent::given(), &plan, &program, &["part"])?;
+    let mut drill = Drill::start(&Consent::given_by_the_user(), &plan, &program, &["part"])?;
     for place in &drill.leftovers().places {
         println!("left {place}");
     }

@@ -1,6 +1,6 @@
 //! `sexton drill`: rehearses the founding incident, and cleans up.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,6 +14,7 @@ use sexton_model::census::{Census, Method, State};
 use sexton_sensors::memcg::{CensusOptions, census};
 
 use crate::cli::{DrillArgs, DrillPartArgs};
+use crate::consent;
 use crate::exit::Exit;
 use crate::signals;
 
@@ -43,7 +44,7 @@ pub fn run(args: &DrillArgs) -> Result<Exit> {
     })?;
     // Listened for before anything is made, so that nothing is left by a signal.
     let stop = signals::asked_to_stop()?;
-    let Some(consent) = consent(args, &plan)? else {
+    let Some(consent) = agreed(args, &plan)? else {
         return Ok(Exit::NothingFound);
     };
     let program = std::env::current_exe().context("cannot find this program")?;
@@ -74,27 +75,17 @@ pub fn run(args: &DrillArgs) -> Result<Exit> {
 }
 
 /// The plan on the terminal, and a yes; `None` when it is a no.
-fn consent(args: &DrillArgs, plan: &Plan) -> Result<Option<Consent>> {
+fn agreed(args: &DrillArgs, plan: &Plan) -> Result<Option<Consent>> {
     let mut out = io::stderr();
     writeln!(out, "This drill will, on this machine:")?;
     for line in plan.lines() {
         writeln!(out, "- {line}")?;
     }
-    if args.yes {
-        return Ok(Some(Consent::given()));
+    let consent = consent::ask(args.yes, "start this drill")?;
+    if consent.is_none() {
+        writeln!(out, "nothing was done")?;
     }
-    if !io::stdin().is_terminal() {
-        bail!("standard input is not a terminal: confirm with --yes");
-    }
-    write!(out, "Go on? Type yes: ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if answer.trim() == "yes" {
-        return Ok(Some(Consent::given()));
-    }
-    writeln!(out, "nothing was done")?;
-    Ok(None)
+    Ok(consent)
 }
 
 /// Looks after the drill until its time is up, and the watch beside it until it has judged.

@@ -3,7 +3,7 @@
 mod diagnosis;
 mod target;
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,7 @@ use sexton_sensors::memcg::{CensusOptions, census};
 
 use crate::cli::Format;
 use crate::cli::fix::FixArgs;
+use crate::consent;
 use crate::exit::Exit;
 use crate::signals;
 
@@ -98,13 +99,10 @@ fn apply(
     stop: Option<Arc<AtomicBool>>,
 ) -> Result<Exit> {
     let _lock = Lock::take(Path::new(lock::PATH))?;
-    let mut err = io::stderr().lock();
     if !args.yes {
-        report::plan(&mut err, plan)?;
+        report::plan(&mut io::stderr(), plan)?;
     }
-    let Some(consent) = consent(args.yes, &mut err)? else {
-        bail!("nothing was changed");
-    };
+    let consent = consent::ask_or_end(args.yes, "carry out this plan")?;
     let stop = match stop {
         Some(stop) => stop,
         None => signals::asked_to_stop()?,
@@ -113,6 +111,7 @@ fn apply(
         bail!("a signal asked to stop; nothing was changed");
     }
     let mut journal = Journal::new(Path::new(journal::FOLDER));
+    let mut err = io::stderr().lock();
     let is_terminal = err.is_terminal();
     let mut tell = |line: &str| {
         if is_terminal {
@@ -172,22 +171,6 @@ fn show_report(args: &FixArgs, plan: &Plan, done: &FixReport) -> Result<Exit> {
     })
 }
 
-/// Asks once, on a terminal. Without one, and without `--yes`, the answer is no.
-fn consent(yes: bool, err: &mut io::StderrLock<'_>) -> Result<Option<Consent>> {
-    if yes {
-        return Ok(Some(Consent::given_by_the_user()));
-    }
-    if !io::stdin().is_terminal() || !err.is_terminal() {
-        bail!("--apply asks on a terminal, and there is none; add --yes to do it without");
-    }
-    write!(err, "\nDo it? [y/N] ")?;
-    err.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
-    Ok(is_yes.then(Consent::given_by_the_user))
-}
-
 fn undo(file: Option<&Path>, yes: bool) -> Result<Exit> {
     let file = match file {
         Some(file) => PathBuf::from(file),
@@ -195,11 +178,9 @@ fn undo(file: Option<&Path>, yes: bool) -> Result<Exit> {
     };
     let changes = journal::read(&file)?;
     let _lock = Lock::take(Path::new(lock::PATH))?;
-    let mut err = io::stderr().lock();
-    writeln!(err, "Taking back {} of {}.", changes.len(), file.display())?;
-    let Some(consent) = consent(yes, &mut err)? else {
-        bail!("nothing was changed");
-    };
+    let (n, shown) = (changes.len(), file.display());
+    writeln!(io::stderr(), "Taking back {n} of {shown}.")?;
+    let consent = consent::ask_or_end(yes, "take that back")?;
     let undone = sexton_remedy::undo(&file, &consent)?;
     let mut out = io::stdout().lock();
     let mut all = true;

@@ -1,6 +1,6 @@
 //! `sexton image fix`
 
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -13,6 +13,7 @@ use super::judged::{Judged, judge};
 use super::plan::plan;
 use super::verify::{ImagePolicy, compare, exit as gate_exit};
 use crate::cli::{BakeFormat, ImageFixArgs};
+use crate::consent;
 use crate::exit::Exit;
 
 /// Plans; writes the plan, the bake step, or carries it out.
@@ -42,7 +43,7 @@ pub(super) fn run(args: &ImageFixArgs) -> Result<Exit> {
             judged.audit.what
         );
     }
-    let consent = consent(args.yes, "change this image")?;
+    let consent = consent::ask_or_end(args.yes, "change this image")?;
     image::apply(&args.source.source, &plan, &consent)?;
     check(args, &judged, &steps, &consent)
 }
@@ -89,22 +90,6 @@ fn check(
     report::gate_text(&mut out, &after.audit, &units)?;
     writeln!(out, "Done. sexton image undo {source} takes it back.")?;
     Ok(gate_exit(&units, &after.audit, false))
-}
-
-/// The user says yes: on the command line or on a terminal.
-pub(super) fn consent(yes: bool, what: &str) -> Result<Consent> {
-    if !yes {
-        if !io::stdin().is_terminal() {
-            bail!("cannot ask without a terminal: add --yes to {what}");
-        }
-        write!(io::stderr().lock(), "{what}? [y/N] ")?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer)?;
-        if !answer.trim().eq_ignore_ascii_case("y") {
-            bail!("nothing was changed");
-        }
-    }
-    Ok(Consent::given_by_the_user())
 }
 
 fn bake_format(format: BakeFormat) -> report::BakeFormat {

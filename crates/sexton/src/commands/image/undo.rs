@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use anyhow::Result;
 use sexton_remedy::image;
 
-use super::fix::consent;
 use crate::cli::ImageUndoArgs;
+use crate::consent;
 use crate::exit::Exit;
 
 /// Puts a root folder back as it was.
 pub(super) fn run(args: &ImageUndoArgs) -> Result<Exit> {
-    let consent = consent(args.yes, "put this image back as it was")?;
+    let consent = consent::ask_or_end(args.yes, "put this image back as it was")?;
     let undone = image::undo(&args.source, &consent)?;
     let mut out = io::stdout().lock();
     for path in &undone.restored {
