@@ -32,7 +32,8 @@ pub use rule::{Cause, Findings, Rule, Threshold, manual};
 
 use sexton_model::diagnosis::Diagnosis;
 use sexton_model::fact::sexton::{SEXTON_STEP_DOWN, StepDown};
-use sexton_model::finding::Finding;
+use sexton_model::finding::{Finding, FindingId};
+use sexton_model::fix::Offer;
 use sexton_model::gap::Gap;
 use sexton_model::timeline::Timeline;
 
@@ -64,6 +65,7 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
         headline: summary.headline,
         confidence: summary.confidence,
         chains,
+        fixable: fixable(&findings),
         findings,
         links,
         separations,
@@ -75,13 +77,23 @@ pub fn judge(timeline: &dyn Timeline, policy: &Policy) -> Diagnosis {
     }
 }
 
-/// What the rules of these codes find, without chains and verdict: an image has thousands of
+/// The findings whose rules offer an act that fits their subject.
+fn fixable(findings: &[Finding]) -> Vec<FindingId> {
+    let is_fixable = |finding: &&Finding| {
+        let offer = rules::by_code(finding.code).map_or(Offer::NOTHING, |rule| rule.offer);
+        let (kind, name) = (finding.subject.kind.name(), &finding.subject.name);
+        offer.stops(kind, name) || offer.frees(kind)
+    };
+    let fixable = findings.iter().filter(is_fixable);
+    fixable.map(Finding::id).collect()
+}
+
+/// What these rules find, without chains and verdict: an image has thousands of
 /// units, and none of them is the cause of another.
-pub fn findings(timeline: &dyn Timeline, policy: &Policy, codes: &[&str]) -> Vec<Finding> {
+pub fn findings(timeline: &dyn Timeline, policy: &Policy, rules: &[&Rule]) -> Vec<Finding> {
     let case = Case::new(timeline, policy);
     let mut found = Findings::default();
-    let rules = rules::RULES.iter();
-    for rule in rules.filter(|rule| codes.contains(&rule.code)) {
+    for rule in rules {
         rule.apply(&case, &mut found);
     }
     let mut findings = found.findings;

@@ -6,6 +6,7 @@ use sexton_model::diagnosis::{Forecast, NotJudged};
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
 use sexton_model::finding::Finding;
+use sexton_model::fix::Offer;
 use sexton_model::subject::SubjectKind;
 
 use crate::case::Case;
@@ -33,6 +34,8 @@ pub struct Rule {
     pub least: Option<&'static Threshold>,
     /// Whether a finding of it can be a root cause.
     pub cause: Cause,
+    /// What sexton can do about it by itself.
+    pub offer: Offer,
     /// What its judgement depends on, each with its reason.
     pub thresholds: &'static [&'static Threshold],
     /// The source file of the rule, whose head is its manual page.

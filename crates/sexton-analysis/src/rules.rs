@@ -67,6 +67,21 @@ pub static RULES: &[&Rule] = &[
     &job001_lost_work::RULE,
 ];
 
+/// The rules that judge an image as well as a node: all that they need is in files.
+pub static OF_IMAGES: [&Rule; 3] = [UNWANTED, ENDLESS, CANNOT_START];
+
+/// Finds units that have no use: those a fix of an image masks.
+pub static UNWANTED: &Rule = &unit004_unwanted::RULE;
+
+/// Finds units whose settings make an endless loop: those a fix of an image bounds.
+pub static ENDLESS: &Rule = &unit005_endless::RULE;
+
+/// Finds units that cannot start.
+pub static CANNOT_START: &Rule = &unit006_cannot_start::RULE;
+
+/// Counts all memory cgroups of the node: alerts take its limits.
+pub static TOO_MANY: &Rule = &mcg003_too_many::RULE;
+
 /// The rule of that code, however it is written.
 pub fn by_code(code: &str) -> Option<&'static Rule> {
     RULES

@@ -143,6 +143,8 @@ pub struct Diagnosis {
     pub chains: Vec<Vec<FindingId>>,
     /// All findings, by code and subject.
     pub findings: Vec<Finding>,
+    /// Those that `sexton fix` acts on by itself.
+    pub fixable: Vec<FindingId>,
     /// How they hang together.
     pub links: Vec<Link>,
     /// What was looked at and does not hang together.

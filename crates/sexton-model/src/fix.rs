@@ -5,17 +5,61 @@ use std::time::Duration;
 
 use crate::subject::SubjectKind;
 
-/// Whether a fix stops what a finding is about, or bounds its restarts: a unit that makes the
-/// trouble by itself or by what it starts. Of a template only instances run, and a unit of a
-/// user, which is told with its manager, is that user's to stop.
-pub fn stops(code: &str, kind: &str, name: &str) -> bool {
-    let is_maker = matches!(code, "UNIT001" | "UNIT002") && kind == SubjectKind::Unit.name();
-    is_maker && !name.contains("@.") && !name.contains('/')
+/// What sexton can do about a trouble by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Act {
+    /// Bound the restarts of the unit.
+    Bound,
+    /// Stop the unit until the next boot.
+    Stop,
+    /// Stop, disable and mask the unit.
+    Mask,
+    /// Have the kernel release dying cgroups.
+    Purge,
 }
 
-/// Whether a fix frees what a finding is about: dying cgroups of one origin.
-pub fn frees(code: &str, kind: &str) -> bool {
-    code == "MCG001" && kind == SubjectKind::Cgroup.name()
+impl Act {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Bound, Self::Stop, Self::Mask, Self::Purge];
+
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bound => "bound",
+            Self::Stop => "stop",
+            Self::Mask => "mask",
+            Self::Purge => "purge",
+        }
+    }
+}
+
+/// The acts that a rule offers for what it finds on a running node. All that acts reads them from
+/// the rule: `sexton fix`, the agent's helper and its configuration, the screen that offers a fix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Offer(pub &'static [Act]);
+
+impl Offer {
+    /// A person has to act.
+    pub const NOTHING: Self = Self(&[]);
+
+    /// Whether it has this act.
+    pub fn has(self, act: Act) -> bool {
+        self.0.contains(&act)
+    }
+
+    /// Whether a fix stops what a finding is about, or bounds its restarts: a unit that makes the
+    /// trouble by itself or by what it starts. Of a template only instances run, and a unit of a
+    /// user, which is told with its manager, is that user's to stop.
+    pub fn stops(self, kind: &str, name: &str) -> bool {
+        let is_unit = kind == SubjectKind::Unit.name();
+        is_unit && self.has(Act::Stop) && !name.contains("@.") && !name.contains('/')
+    }
+
+    /// Whether a fix frees what a finding is about: dying cgroups of one origin. What a unit that
+    /// is stopped has left is freed with that unit.
+    pub fn frees(self, kind: &str) -> bool {
+        kind == SubjectKind::Cgroup.name() && self.has(Act::Purge) && !self.has(Act::Stop)
+    }
 }
 
 /// One step of a plan.
@@ -157,18 +201,21 @@ mod tests {
 
     #[test]
     fn a_fix_stops_units_of_the_system_and_frees_piles() {
-        let check = |code, kind, name, expected| {
-            let done = (stops(code, kind, name), frees(code, kind));
-            assert_eq!(done, expected, "{code}:{name}");
+        let check = |offer: Offer, kind, name, expected| {
+            let done = (offer.stops(kind, name), offer.frees(kind));
+            assert_eq!(done, expected, "{offer:?} {kind} {name}");
         };
-        check("UNIT001", "unit", "a.service", (true, false));
-        check("UNIT002", "unit", "a.socket", (true, false));
-        check("MCG001", "cgroup", "/docker/<id>", (false, true));
-        check("UNIT001", "unit", "a@.service", (false, false));
-        let of_user = "user@1000.service/a.service";
-        check("UNIT001", "unit", of_user, (false, false));
-        check("UNIT003", "unit", "a.service", (false, false));
-        check("CTR001", "image", "a:1", (false, false));
-        check("CPU002", "task", "kubelet", (false, false));
+        let maker = Offer(&[Act::Stop, Act::Mask, Act::Purge]);
+        let pile = Offer(&[Act::Purge]);
+        check(maker, "unit", "a.service", (true, false));
+        check(maker, "unit", "a.socket", (true, false));
+        check(maker, "unit", "a@.service", (false, false));
+        check(maker, "unit", "user@1000.service/a.service", (false, false));
+        check(maker, "cgroup", "/a", (false, false));
+        check(pile, "cgroup", "/docker/<id>", (false, true));
+        check(pile, "unit", "a.service", (false, false));
+        check(pile, "node", "", (false, false));
+        check(Offer::NOTHING, "unit", "a.service", (false, false));
+        check(Offer::NOTHING, "cgroup", "/a", (false, false));
     }
 }

@@ -170,7 +170,9 @@ fn entries(text: &str, path: &Path) -> Result<Vec<Entry>, RemedyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::orders::{Act, Allow};
+    use sexton_model::fix::Act;
+
+    use crate::orders::Allow;
 
     const SECOND: u64 = 1_000_000_000;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_model::fix;
+use sexton_model::fix::{Act, Offer};
 use sexton_model::subject::SubjectKind;
 
 use crate::source::How;
@@ -10,54 +10,6 @@ use crate::source::How;
 /// Units that are never stopped without a person, whatever is allowed: without them systemd
 /// cannot be asked to take it back, or sexton itself is gone.
 const NEVER: [&str; 4] = ["systemd-", "dbus", "sexton-", "init."];
-
-/// What may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Act {
-    /// Bound the restarts of the unit.
-    Bound,
-    /// Stop the unit until the next boot.
-    Stop,
-    /// Stop, disable and mask the unit.
-    Mask,
-    /// Have the kernel release dying cgroups.
-    Purge,
-}
-
-impl Act {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Bound, Self::Stop, Self::Mask, Self::Purge];
-
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bound => "bound",
-            Self::Stop => "stop",
-            Self::Mask => "mask",
-            Self::Purge => "purge",
-        }
-    }
-
-    /// How it stops a unit; `None` when it stops none.
-    pub fn how(self) -> Option<How> {
-        match self {
-            Self::Bound => Some(How::Bound),
-            Self::Stop => Some(How::Stop),
-            Self::Mask => Some(How::Mask),
-            Self::Purge => None,
-        }
-    }
-
-    /// The codes that it can end.
-    fn codes(self) -> &'static [&'static str] {
-        match self {
-            // A unit that runs on while it makes containers has no restarts to bound.
-            Self::Bound => &["UNIT001"],
-            Self::Stop | Self::Mask => &["UNIT001", "UNIT002"],
-            Self::Purge => &["MCG001", "UNIT001", "UNIT002"],
-        }
-    }
-}
 
 /// One thing that may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,38 +23,40 @@ pub struct Allow {
 }
 
 impl Allow {
-    /// What is wrong with it.
-    pub fn trouble(&self) -> Option<String> {
+    /// What is wrong with it, by what each rule offers, given with its code.
+    pub fn trouble(&self, offers: &[(&str, Offer)]) -> Option<String> {
         let Self { code, origin, act } = self;
-        if !act.codes().contains(&code.as_str()) {
-            let codes = act.codes().join(", ");
-            let act = act.name();
+        let able = offers.iter().filter(|(_, offer)| offer.has(*act));
+        let Some((_, offer)) = able.clone().find(|(able, _)| able == code) else {
+            let mut codes: Vec<&str> = able.map(|(code, _)| *code).collect();
+            codes.sort_unstable();
+            let (act, codes) = (act.name(), codes.join(", "));
             return Some(format!("code = {code:?}: {act} is possible for {codes}"));
-        }
-        let is_cgroup = fix::frees(code, SubjectKind::Cgroup.name());
+        };
+        let is_cgroup = offer.frees(SubjectKind::Cgroup.name());
         if is_cgroup && !origin.starts_with('/') {
             return Some(format!(
                 "origin = {origin:?} is no pattern of cgroups; write it as `sexton zombies` shows \
                  it, such as \"/docker/<id>\""
             ));
         }
-        if !is_cgroup && !is_unit(code, origin) {
+        if !is_cgroup && !is_unit(*offer, origin) {
             return Some(format!(
                 "origin = {origin:?} is no unit that can be stopped; write its whole name, such as \
                  \"ecs.service\""
             ));
         }
-        let is_vital = act.how().is_some() && NEVER.iter().any(|it| origin.starts_with(it));
+        let is_vital = How::of(*act).is_some() && NEVER.iter().any(|it| origin.starts_with(it));
         is_vital.then(|| format!("origin = {origin:?} is never stopped without a person"))
     }
 }
 
-fn is_unit(code: &str, name: &str) -> bool {
+fn is_unit(offer: Offer, name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:\\".contains(c);
     let has_kind = name.rsplit_once('.').is_some_and(|(stem, kind)| {
         !stem.is_empty() && matches!(kind, "service" | "timer" | "socket" | "path")
     });
-    let is_stopped = fix::stops(code, SubjectKind::Unit.name(), name);
+    let is_stopped = offer.stops(SubjectKind::Unit.name(), name);
     has_kind && is_stopped && !name.starts_with('-') && name.chars().all(is_plain)
 }
 
@@ -177,7 +131,7 @@ impl Orders {
         let same = self.allow.iter();
         let mut same = same.filter(|old| (&old.code, &old.origin) == (&new.code, &new.origin));
         let clashes =
-            |old: &&Allow| old.act == new.act || old.act.how().and(new.act.how()).is_some();
+            |old: &&Allow| old.act == new.act || How::of(old.act).and(How::of(new.act)).is_some();
         let old = same.find(clashes)?;
         let (act, known, origin) = (new.act.name(), old.act.name(), &new.origin);
         Some(format!(
@@ -199,10 +153,22 @@ mod tests {
         }
     }
 
+    const OFFERS: [(&str, Offer); 4] = [
+        (
+            "UNIT001",
+            Offer(&[Act::Bound, Act::Stop, Act::Mask, Act::Purge]),
+        ),
+        ("UNIT002", Offer(&[Act::Stop, Act::Mask, Act::Purge])),
+        ("MCG001", Offer(&[Act::Purge])),
+        ("NIC001", Offer::NOTHING),
+    ];
+
     #[test]
     fn only_what_can_be_done_is_allowed() {
         let check = |code, origin, act, expected: &str| {
-            let trouble = allow(code, origin, act).trouble().unwrap_or_default();
+            let trouble = allow(code, origin, act)
+                .trouble(&OFFERS)
+                .unwrap_or_default();
             assert!(
                 trouble.contains(expected) && trouble.is_empty() == expected.is_empty(),
                 "{code} {origin}: {trouble:?}"

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sexton_model::fact::memcg::{self as fact, MemcgOrigin, Pin};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
-use sexton_model::subject::Subject;
+use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
 use crate::evidence::creations::pattern_of;
@@ -45,6 +45,15 @@ impl<'a> Origin<'a> {
     pub(crate) fn parent(&self) -> Option<&'a str> {
         let parent = self.subject.name.strip_suffix(GONE)?;
         Some(if parent.is_empty() { "/" } else { parent })
+    }
+
+    /// What a finding about it touches: itself, its cgroups, its unit.
+    pub(crate) fn touched(&self) -> Vec<Subject> {
+        let cgroup = Subject::new(SubjectKind::Cgroup, self.pattern.as_str());
+        let unit = self.unit.as_deref();
+        let unit = unit.map(|unit| Subject::new(SubjectKind::Unit, unit));
+        let both = [self.subject.clone(), cgroup];
+        both.into_iter().chain(unit).collect()
     }
 }
 

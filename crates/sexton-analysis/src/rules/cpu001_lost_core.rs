@@ -24,6 +24,7 @@ use sexton_model::fact::core::{
 use sexton_model::fact::{Fact, Measure};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
@@ -50,6 +51,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&STRETCH),
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&PART, &STRETCH, &LONG_STRETCH, &WAIT],
     source: include_str!("cpu001_lost_core.rs"),
     judge,

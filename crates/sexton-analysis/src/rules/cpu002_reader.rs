@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
@@ -37,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&PART, &SLOW_TIMES, &SLOW_SECONDS, &QUICK_TIMES],
     source: include_str!("cpu002_reader.rs"),
     judge,

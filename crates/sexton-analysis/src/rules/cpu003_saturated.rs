@@ -33,6 +33,7 @@ use sexton_model::fact::core::RUNNABLE_TASKS;
 use sexton_model::fact::pressure::PRESSURE_CPU_SOME_RATIO;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Finding, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -55,6 +56,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&STRETCH),
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[
         &PART,
         &STRETCH,

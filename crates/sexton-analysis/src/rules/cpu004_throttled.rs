@@ -18,6 +18,7 @@ use sexton_model::fact::pressure::{
 };
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -43,6 +44,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&PERIODS, &NOTABLE, &LEAST_SECONDS],
     source: include_str!("cpu004_throttled.rs"),
     judge,

@@ -16,6 +16,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::core::CORE_STEAL_RATIO;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::Subject;
 
@@ -37,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST_SECONDS),
     cause: Cause::Always,
+    offer: Offer::NOTHING,
     thresholds: &[&STOLEN, &MUCH_STOLEN, &LEAST_SECONDS, &BEFORE],
     source: include_str!("cpu005_stolen.rs"),
     judge,

@@ -20,6 +20,7 @@ use sexton_model::fact::core::CORE_SYSTEM_RATIO;
 use sexton_model::fact::runq::{CoreWait, RUNQ_WAIT};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -44,6 +45,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Always,
+    offer: Offer::NOTHING,
     thresholds: &[&WAIT, &LONG_WAIT, &WAITS],
     source: include_str!("cpu006_held_core.rs"),
     judge,

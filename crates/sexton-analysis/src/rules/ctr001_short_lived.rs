@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
@@ -41,6 +42,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[
         &LEAST_LIVES,
         &backs_off::LEAST_ATTEMPTS,

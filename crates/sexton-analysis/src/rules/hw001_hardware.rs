@@ -18,6 +18,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
 use sexton_model::finding::{Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -40,6 +41,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::Always,
+    offer: Offer::NOTHING,
     thresholds: &[&BEFORE],
     source: include_str!("hw001_hardware.rs"),
     judge,

@@ -22,6 +22,7 @@ use sexton_model::family::Family;
 use sexton_model::finding::{
     Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity, Stance,
 };
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -45,6 +46,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST),
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&BUSY, &LEAST, &LATENCY, &SOME, &OTHERS, &STALL],
     source: include_str!("io001_saturated_disk.rs"),
     judge,

@@ -18,6 +18,7 @@ use sexton_model::fact::filesystem::{self as fact, FilesystemSeen};
 use sexton_model::fact::{Fact, Measure};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -41,6 +42,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&FULL, &LEAST_BYTES, &LEAST_INODES, &BEFORE],
     source: include_str!("io002_filesystem.rs"),
     judge,

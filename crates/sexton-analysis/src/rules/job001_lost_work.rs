@@ -17,6 +17,7 @@ use sexton_model::fact::container::{CONTAINER_EXITED, ContainerExited, OutOfMemo
 use sexton_model::fact::exit::{PROCESS_FAILED, ProcessExit};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&WITHIN],
     source: include_str!("job001_lost_work.rs"),
     judge,

@@ -18,6 +18,7 @@ use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED, LIMIT_USED_R
 use sexton_model::fact::memcg::MEMCG_LIVE;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&NEAR, &FULL, &LEAST_TASKS],
     source: include_str!("lim001_limit_near.rs"),
     judge,

@@ -17,6 +17,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::memcg as fact;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::{Act, Offer};
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
 
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::Never,
+    offer: Offer(&[Act::Purge]),
     thresholds: &[&FLOOR, &GROWING_FLOOR, &LEAST_PER_HOUR, &SERIOUS_BYTES],
     source: include_str!("mcg001_dying_pile_up.rs"),
     judge,
@@ -107,16 +109,7 @@ fn finding(
     };
     let bytes = bytes_each(case).unwrap_or(0.0) * origin.dying as f64;
     let is_serious = bytes >= case.limit(&SERIOUS_BYTES);
-    let mut touched = vec![
-        origin.subject.clone(),
-        Subject::new(SubjectKind::Cgroup, origin.pattern.as_str()),
-    ];
-    touched.extend(
-        origin
-            .unit
-            .as_deref()
-            .map(|unit| Subject::new(SubjectKind::Unit, unit)),
-    );
+    let mut touched = origin.touched();
     touched.extend(
         origin
             .image

@@ -17,7 +17,8 @@ use sexton_model::fact::cgroup::CGROUP_BORN;
 use sexton_model::fact::memcg as fact;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::fix::Offer;
+use sexton_model::subject::Subject;
 
 use crate::case::Case;
 use crate::evidence::creations::pattern_of;
@@ -37,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&FLOOR, &MANY, &FAST],
     source: include_str!("mcg002_leaked_directories.rs"),
     judge,
@@ -154,16 +156,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
     let n = figures::count(origin.leaked);
     let place = &origin.subject.name;
     let is_many = origin.leaked as f64 >= case.limit(&MANY);
-    let mut touched = vec![
-        origin.subject.clone(),
-        Subject::new(SubjectKind::Cgroup, origin.pattern.as_str()),
-    ];
-    touched.extend(
-        origin
-            .unit
-            .as_deref()
-            .map(|unit| Subject::new(SubjectKind::Unit, unit)),
-    );
+    let mut touched = origin.touched();
     touched.sort();
     touched.dedup();
     Finding {
@@ -204,6 +197,7 @@ fn finding(case: &Case<'_>, origin: &Origin<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use sexton_model::record::Sink;
+    use sexton_model::subject::SubjectKind;
 
     use super::*;
     use crate::testing;

@@ -11,6 +11,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::memcg::{MEMCG_DYING, MEMCG_LIVE};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::subject::Subject;
 
 use crate::case::Case;
@@ -29,6 +30,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&MOST, &MOST_PER_LIVE],
     source: include_str!("mcg003_too_many.rs"),
     judge,

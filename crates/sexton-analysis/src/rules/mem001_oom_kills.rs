@@ -16,6 +16,7 @@ use std::time::Duration;
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 use sexton_model::text::shell_word;
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&BEFORE],
     source: include_str!("mem001_oom_kills.rs"),
     judge,

@@ -19,6 +19,7 @@ use sexton_model::fact::pressure::{PRESSURE_IO_SOME_RATIO, PRESSURE_MEMORY_SOME_
 use sexton_model::fact::process::TASKS_WAITING_FOR_IO;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST),
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&SOME, &OF_CGROUP, &IO, &REREAD, &LEAST, &GRAVE],
     source: include_str!("mem002_pressure.rs"),
     judge,

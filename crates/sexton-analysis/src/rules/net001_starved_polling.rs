@@ -19,6 +19,7 @@ use sexton_model::fact::napi::{NAPI_POLL_GAP_NS, NAPI_SERVED, NAPI_STARVED, Napi
 use sexton_model::fact::nic::{NIC_INTERRUPT, NicInterrupt};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -41,6 +42,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&WAIT, &LONG_WAIT],
     source: include_str!("net001_starved_polling.rs"),
     judge,

@@ -20,6 +20,7 @@ use sexton_model::fact::nic::NIC_CARRIER_CHANGES;
 use sexton_model::fact::{Fact, Measure};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -42,6 +43,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&WATCH),
     cause: Cause::WhenProgram,
+    offer: Offer::NOTHING,
     thresholds: &[&WATCH, &TIMES, &PACKETS, &CONNECTIONS, &FLAPS],
     source: include_str!("net002_drops.rs"),
     judge,

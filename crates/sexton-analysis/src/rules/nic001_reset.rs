@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::subject::{Subject, SubjectKind};
 
@@ -34,6 +35,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[],
     source: include_str!("nic001_reset.rs"),
     judge,

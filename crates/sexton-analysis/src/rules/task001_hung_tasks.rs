@@ -17,6 +17,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::process::{BlockedTask, BlockedTasks, TASKS_BLOCKED};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -40,6 +41,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST),
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[&LEAST, &GRAVE, &MANY],
     source: include_str!("task001_hung_tasks.rs"),
     judge,

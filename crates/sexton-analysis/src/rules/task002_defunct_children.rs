@@ -15,6 +15,7 @@ use sexton_model::fact::Measure;
 use sexton_model::fact::process::{DEFUNCT_CHILDREN, DefunctChildren};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -39,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&LEAST, &SCARCE],
     source: include_str!("task002_defunct_children.rs"),
     judge,

@@ -19,6 +19,7 @@ use sexton_model::fact::core::TASKS_CREATED;
 use sexton_model::fact::exit::{PROCESS_MAKER, ProcessMaker};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -45,6 +46,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST_SECONDS),
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[&RATE, &HIGH_RATE, &WORK, &SHARE, &LEAST_SECONDS],
     source: include_str!("task003_storm.rs"),
     judge,

@@ -16,6 +16,7 @@ use std::time::Duration;
 use sexton_model::fact::unit::{self as fact, UnitStopped};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::{Act, Offer};
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::Subject;
@@ -41,6 +42,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer(&[Act::Bound, Act::Stop, Act::Mask, Act::Purge]),
     thresholds: &[&LEAST_RESTARTS, &LEAST_HISTORY, &LEAST_PER_HOUR],
     source: include_str!("unit001_restart_loop.rs"),
     judge,

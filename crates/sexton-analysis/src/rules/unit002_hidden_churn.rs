@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sexton_model::fact::Measure;
 use sexton_model::family::Family;
+use sexton_model::fix::{Act, Offer};
 use sexton_model::subject::{Subject, SubjectKind};
 
 use crate::case::Case;
@@ -55,6 +56,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: true,
     least: Some(&LEAST_SECONDS),
     cause: Cause::WhenNamed,
+    offer: Offer(&[Act::Stop, Act::Mask, Act::Purge]),
     thresholds: &[
         &LEAST_BIRTHS,
         &LEAST_SECONDS,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use sexton_model::fact::unit::{self as fact, UnitSeen, UnitStarted, UnitStopped};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::Subject;
@@ -34,6 +35,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[],
     source: include_str!("unit003_failed.rs"),
     judge,

@@ -10,6 +10,7 @@
 use sexton_model::fact::unit::UNIT_FILE;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 use sexton_model::text::shell_word;
 
 use crate::case::Case;
@@ -28,6 +29,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::WhenNamed,
+    offer: Offer::NOTHING,
     thresholds: &[],
     source: include_str!("unit004_unwanted.rs"),
     judge,

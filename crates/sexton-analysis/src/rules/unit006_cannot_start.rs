@@ -9,6 +9,7 @@
 use sexton_model::fact::unit::UNIT_FILE;
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Evidence, Finding, Remedy, RemedyKind, Severity};
+use sexton_model::fix::Offer;
 
 use crate::case::Case;
 use crate::evidence::unit_files::Weighed;
@@ -27,6 +28,7 @@ pub(super) static RULE: Rule = Rule {
     is_essential: false,
     least: None,
     cause: Cause::Never,
+    offer: Offer::NOTHING,
     thresholds: &[],
     source: include_str!("unit006_cannot_start.rs"),
     judge,

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sexton_model::fix::PlannedStep;
+use sexton_model::fix::{Act, PlannedStep};
 
 use crate::command::{line, run};
 use crate::consent::Consent;
@@ -52,6 +52,16 @@ pub enum How {
 }
 
 impl How {
+    /// How an act stops a unit; `None` when it stops none.
+    pub fn of(act: Act) -> Option<Self> {
+        match act {
+            Act::Bound => Some(Self::Bound),
+            Act::Stop => Some(Self::Stop),
+            Act::Mask => Some(Self::Mask),
+            Act::Purge => None,
+        }
+    }
+
     /// What fits the risk: only what is known to be safe is masked, unless a person names
     /// the unit and so takes it upon them.
     pub fn fitting(risk: Risk, is_named_by_user: bool) -> Self {

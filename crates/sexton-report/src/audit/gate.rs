@@ -103,14 +103,13 @@ pub fn gate_junit(
     junit::junit(out, "sexton image verify", &cases)
 }
 
-/// As results of a scanner, the unit's file as their place.
-pub fn gate_sarif(out: &mut dyn Write, version: &str, units: &[GateUnit]) -> io::Result<()> {
-    let rules = [
-        ("UNIT004", "an enabled unit has no use in this deployment"),
-        ("UNIT005", "a unit's settings make an endless loop"),
-        ("UNIT006", "a unit cannot start here"),
-        ("IMG001", "the policy for this image does not hold"),
-    ];
+/// As results of a scanner, the unit's file as their place; of each rule its code and title.
+pub fn gate_sarif(
+    out: &mut dyn Write,
+    version: &str,
+    rules: &[(&str, &str)],
+    units: &[GateUnit],
+) -> io::Result<()> {
     let rules: Vec<Rule<'_>> = rules
         .iter()
         .map(|(id, title)| Rule {

@@ -2,7 +2,6 @@
 
 use sexton_model::diagnosis::{Diagnosis, State};
 use sexton_model::finding::{Finding, FindingId, Remedy, RemedyKind};
-use sexton_model::fix;
 
 use crate::paint::Paint;
 
@@ -75,11 +74,7 @@ pub(super) struct InOnePlan {
 
 /// The way to have sexton do it, where there is something that a fix does by itself.
 pub(super) fn in_one_plan(diagnosis: &Diagnosis) -> Option<InOnePlan> {
-    let is_fixed = |finding: &&Finding| {
-        let (kind, name) = (finding.subject.kind.name(), &finding.subject.name);
-        fix::stops(finding.code, kind, name) || fix::frees(finding.code, kind)
-    };
-    let can = diagnosis.state == State::CauseFound && in_order(diagnosis).iter().any(is_fixed);
+    let can = diagnosis.state == State::CauseFound && !diagnosis.fixable.is_empty();
     can.then_some(InOnePlan {
         heading: "Or let sexton do it",
         text: "prints a plan; --apply carries it out, sexton fix --undo reverts it",

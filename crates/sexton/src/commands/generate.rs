@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, ValueEnum};
 use clap_complete::Shell;
-use sexton_analysis::rules::{RULES, by_code};
+use sexton_analysis::rules::{RULES, TOO_MANY};
 use sexton_export::dashboards;
 use sexton_export::rules::{self, Code, Limits};
 use sexton_kubernetes::conditions::kind;
@@ -71,9 +71,8 @@ fn prometheus(folder: &Path) -> Result<()> {
     });
     let codes: Vec<Code<'_>> = codes.collect();
     let limit = |name: &str| {
-        let rule = by_code("MCG003").context("no rule MCG003")?;
-        let found = rule.thresholds.iter().find(|it| it.name == name);
-        let found = found.with_context(|| format!("MCG003 has no threshold {name}"))?;
+        let found = TOO_MANY.thresholds.iter().find(|it| it.name == name);
+        let found = found.with_context(|| format!("{} has no threshold {name}", TOO_MANY.code))?;
         anyhow::Ok(found.default)
     };
     let limits = Limits {

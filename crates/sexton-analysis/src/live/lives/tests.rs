@@ -52,6 +52,7 @@ fn diagnosis(found: Found) -> Diagnosis {
         confidence: None,
         chains: Vec::new(),
         findings,
+        fixable: Vec::new(),
         links: Vec::new(),
         separations: Vec::new(),
         explanations: Vec::new(),

@@ -16,14 +16,14 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::net::sockopt::socket_peercred;
 use sexton_host::{Host, clock, machine};
 use sexton_model::census::Census;
-use sexton_model::fix::{FixReport, Plan, StepOutcome, StepReport};
+use sexton_model::fix::{Act, FixReport, Plan, StepOutcome, StepReport};
 use sexton_model::text::unescape;
 use sexton_remedy::journal::Journal;
 use sexton_remedy::ledger::{self, Ledger, Now};
 use sexton_remedy::lock::{self, Lock};
-use sexton_remedy::orders::{Act, Allowed};
+use sexton_remedy::orders::Allowed;
 use sexton_remedy::request::{self, Answer, Outcome, Request};
-use sexton_remedy::{Aim, Allowance, Consent, Eyes as _, Fix, Source, Unit};
+use sexton_remedy::{Aim, Allowance, Consent, Eyes as _, Fix, How, Source, Unit};
 
 use super::config::{Config, USUAL};
 use crate::commands::diagnose::Watch;
@@ -236,7 +236,7 @@ fn unconfirmed(
 
 /// What is to be stopped.
 fn sources(allowed: &Allowed) -> Result<Vec<Source>> {
-    let Some(how) = allowed.acts().iter().find_map(|act| act.how()) else {
+    let Some(how) = allowed.acts().iter().find_map(|act| How::of(*act)) else {
         return Ok(Vec::new());
     };
     let name = allowed.origin();

@@ -197,8 +197,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use sexton_model::fix::Act;
     use sexton_model::subject::SubjectKind;
-    use sexton_remedy::orders::{Act, Allow, Orders};
+    use sexton_remedy::orders::{Allow, Orders};
 
     use super::*;
 

@@ -6,13 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-use sexton_model::{diagnosis, finding, fix};
+use sexton_analysis::rules::by_code;
+use sexton_model::fix::{Act, Offer};
+use sexton_model::{diagnosis, finding};
 
 /// A diagnosis that is larger was not written by us.
 const MOST_BYTES: u64 = 64 << 20;
-
-/// A unit that is started again and again.
-const RESTARTS: &str = "UNIT001";
 
 const SCHEMA: &str = "sexton.diagnosis/1";
 
@@ -88,32 +87,37 @@ impl Diagnosis {
     pub fn guilty_units(&self) -> impl Iterator<Item = &str> {
         let units = self.findings.iter().filter(|finding| {
             let Subject { kind, name } = &finding.subject;
-            fix::stops(&finding.code, kind, name)
+            finding.offer().stops(kind, name)
         });
         let names: BTreeSet<&str> = units.map(|finding| &*finding.subject.name).collect();
         names.into_iter()
     }
 
-    /// Whether systemd starts this unit again and again.
+    /// Whether systemd starts this unit again and again, so that a bound ends it.
     pub fn restarts(&self, unit: &str) -> bool {
         let mut findings = self.findings.iter();
-        findings.any(|finding| finding.code == RESTARTS && finding.subject.name == unit)
+        findings.any(|finding| finding.subject.name == unit && finding.offer().has(Act::Bound))
     }
 
     /// Origins of dying cgroups.
     pub fn origins(&self) -> impl Iterator<Item = &str> {
         let piles = self.findings.iter();
-        let piles = piles.filter(|finding| fix::frees(&finding.code, &finding.subject.kind));
+        let piles = piles.filter(|finding| finding.offer().frees(&finding.subject.kind));
         piles.map(|finding| finding.subject.name.as_str())
     }
 
-    /// What only a person can do.
+    /// What only a person can do: not what releases dying cgroups, which the plan does.
     pub fn advice(&self) -> impl Iterator<Item = &Remedy> {
-        let others = self
-            .findings
-            .iter()
-            .filter(|finding| !matches!(finding.code.as_str(), "MCG001" | "MCG003"));
+        let findings = self.findings.iter();
+        let others = findings.filter(|finding| !finding.offer().frees(&finding.subject.kind));
         others.flat_map(|finding| &finding.remedies)
+    }
+}
+
+impl Finding {
+    /// What its rule offers. A file may hold codes that this sexton does not know.
+    fn offer(&self) -> Offer {
+        by_code(&self.code).map_or(Offer::NOTHING, |rule| rule.offer)
     }
 }
 

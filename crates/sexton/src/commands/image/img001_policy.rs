@@ -15,11 +15,14 @@ use sexton_report::explain::RulePage;
 /// Its code.
 pub(super) const CODE: &str = "IMG001";
 
+/// Its title.
+pub(super) const TITLE: &str = "the policy for this image does not hold";
+
 /// Its page. It is no rule of a running node: only the gate of images says it.
 pub fn page() -> RulePage<'static> {
     RulePage {
         code: CODE,
-        title: "the policy for this image does not hold",
+        title: TITLE,
         manual: manual(include_str!("img001_policy.rs")),
         needs: &["unit_files"],
         uses: &[],

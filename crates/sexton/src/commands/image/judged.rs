@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use sexton_analysis::Policy;
 use sexton_analysis::evidence::recognized::recognize_all;
 use sexton_analysis::evidence::unit_files as verdicts;
+use sexton_analysis::rules::OF_IMAGES;
 use sexton_host::clock;
 use sexton_model::audit::{Audit, AuditOs, AuditUnit, UnitVerdict};
 use sexton_model::fact::unit::UNIT_FILE;
@@ -16,9 +17,6 @@ use sexton_sensors::unit_files;
 use sexton_systemd::survey::{Survey, Surveyed};
 
 use crate::cli::{SignatureArgs, SourceArgs};
-
-/// The rules that judge an image.
-const CODES: [&str; 3] = ["UNIT004", "UNIT005", "UNIT006"];
 
 /// A survey and what it comes to.
 pub(super) struct Judged {
@@ -48,7 +46,7 @@ pub(super) fn judge_as(source: &Path, shape: Option<&str>, more: &SignatureArgs)
     let mut sink = Sink::new("unit_files", clock::now());
     unit_files::tell(&survey, shape, &mut sink);
     let records = recognize_all(&Records::new(sink.into_records()), &all);
-    let findings = sexton_analysis::findings(&records, &Policy::default(), &CODES);
+    let findings = sexton_analysis::findings(&records, &Policy::default(), &OF_IMAGES);
     let mut codes: HashMap<&str, Vec<&'static str>> = HashMap::new();
     for finding in &findings {
         codes

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use sexton_analysis::rules::ENDLESS;
 use sexton_model::audit::{AuditUnit, UnitVerdict};
 use sexton_remedy::image::{self, ImagePlan};
 use sexton_report::audit::BakeStep;
@@ -78,5 +79,5 @@ fn is_endless(judged: &Judged, unit: &AuditUnit) -> bool {
         .find(&unit.name)
         .and_then(|surveyed| surveyed.offender.as_ref());
     let is_suspect = known.is_some() || unit.verdict == UnitVerdict::Broken;
-    unit.codes.contains(&"UNIT005") && is_suspect
+    unit.codes.contains(&ENDLESS.code) && is_suspect
 }

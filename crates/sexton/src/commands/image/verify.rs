@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use sexton_analysis::rules::{CANNOT_START, ENDLESS, OF_IMAGES, UNWANTED};
 use sexton_model::audit::{Audit, AuditUnit, UnitVerdict};
 use sexton_model::glob;
 use sexton_report::audit::{self as report, GateUnit};
 
-use super::img001_policy::CODE;
+use super::img001_policy::{CODE, TITLE};
 use super::judged::judge_as;
 use crate::cli::{VerifyArgs, VerifyFormat};
 use crate::exit::Exit;
@@ -65,7 +66,11 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit> {
         VerifyFormat::Text => report::gate_text(&mut out, &audit, &units)?,
         VerifyFormat::Json => report::gate_json(&mut out, &audit, &units, allow_gaps)?,
         VerifyFormat::Junit => report::gate_junit(&mut out, &audit, &units, allow_gaps)?,
-        VerifyFormat::Sarif => report::gate_sarif(&mut out, env!("SEXTON_VERSION"), &units)?,
+        VerifyFormat::Sarif => {
+            let rules = OF_IMAGES.iter().map(|rule| (rule.code, rule.title));
+            let rules: Vec<(&str, &str)> = rules.chain([(CODE, TITLE)]).collect();
+            report::gate_sarif(&mut out, env!("SEXTON_VERSION"), &rules, &units)?;
+        }
     }
     out.flush()?;
     Ok(exit(&units, &audit, allow_gaps))
@@ -136,26 +141,29 @@ fn gate(unit: &AuditUnit, policy: &ImagePolicy) -> GateUnit {
         .iter()
         .any(|verdict| verdict == unit.verdict.name());
     let (fails, code) = if any(&policy.allow) {
-        (None, "UNIT004")
+        (None, UNWANTED.code)
     } else if any(&policy.forbid) {
         (Some("the policy forbids it to be on".to_owned()), CODE)
     } else if is_denied {
         let code = match unit.verdict {
-            UnitVerdict::Unwanted => "UNIT004",
-            UnitVerdict::Broken => "UNIT006",
+            UnitVerdict::Unwanted => UNWANTED.code,
+            UnitVerdict::Broken => CANNOT_START.code,
             _ => CODE,
         };
         (Some(format!("{}: {}", unit.verdict.name(), unit.why)), code)
-    } else if policy.deny_endless && unit.codes.contains(&"UNIT005") {
+    } else if policy.deny_endless && unit.codes.contains(&ENDLESS.code) {
         (
             Some("it restarts without end when it fails".to_owned()),
-            "UNIT005",
+            ENDLESS.code,
         )
     } else if policy.deny_endless && starts_too_often(unit) {
         let (n, by) = unit.starts_per_day.clone().unwrap_or_default();
-        (Some(format!("it starts {n} times a day ({by})")), "UNIT005")
+        (
+            Some(format!("it starts {n} times a day ({by})")),
+            ENDLESS.code,
+        )
     } else {
-        (None, "UNIT004")
+        (None, UNWANTED.code)
     };
     GateUnit {
         name: unit.name.clone(),

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sexton_remedy::orders::{Act, Allow, Orders};
+use sexton_analysis::rules::RULES;
+use sexton_model::fix::{Act, Offer};
+use sexton_remedy::orders::{Allow, Orders};
 use sexton_remedy::request::SOCKET;
 
 use super::reader::{Entry, Reader, Wrong};
@@ -73,7 +75,11 @@ impl RemedyConfig {
             return Err(reader.wrong(place, text));
         };
         let allow = Allow { code, origin, act };
-        if let Some(trouble) = allow.trouble().or_else(|| self.orders.conflict(&allow)) {
+        let offers: Vec<(&str, Offer)> = RULES.iter().map(|rule| (rule.code, rule.offer)).collect();
+        if let Some(trouble) = allow
+            .trouble(&offers)
+            .or_else(|| self.orders.conflict(&allow))
+        {
             // The line of the key that the sentence begins with.
             let key = keys.iter().find(|key| trouble.starts_with(key.name()));
             return Err(reader.wrong(key.unwrap_or(place), trouble));
