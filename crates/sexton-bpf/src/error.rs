@@ -10,6 +10,9 @@ pub enum LoadError {
     /// The kernel does not describe its own types, so offsets are unknown.
     #[error("this kernel has no type information ({BTF} is missing)")]
     NoTypeInformation,
+    /// The kernel knows no memory that programs and we share, which all of ours need.
+    #[error("this kernel's BPF shares no memory with programs, as Linux does since 5.5")]
+    NoSharedMemory,
     /// The caller may not use BPF.
     #[error("loading a BPF program was refused: needs CAP_BPF and CAP_PERFMON, or root")]
     Denied(#[source] libbpf_rs::Error),
@@ -65,6 +68,7 @@ impl LoadError {
         use libbpf_rs::ErrorKind::{Interrupted, OutOfMemory, TimedOut, WouldBlock};
         match self {
             Self::NoTypeInformation => Some(Self::NoTypeInformation),
+            Self::NoSharedMemory => Some(Self::NoSharedMemory),
             Self::Rejected {
                 program,
                 detail,
@@ -85,11 +89,19 @@ impl LoadError {
     }
 }
 
-/// What the verifier objected to, or else the last thing that was said.
+/// What only says that something was said before.
+const NO_REASONS: [&str; 3] = [
+    "processed ",
+    "libbpf: failed to load object",
+    "libbpf: failed to load BPF skeleton",
+];
+
+/// What the verifier objected to, or else the last reason that was given.
 fn last_words(said: &str) -> Option<&str> {
     let log = said.split("-- END PROG LOAD LOG --").next()?;
-    let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("processed ");
-    log.lines().map(str::trim).rev().find(is_reason)
+    let lines = log.lines().map(str::trim);
+    let mut reasons = lines.filter(|line| !line.is_empty());
+    reasons.rfind(|line| !NO_REASONS.iter().any(|start| line.starts_with(start)))
 }
 
 impl From<&LoadError> for io::ErrorKind {
@@ -98,6 +110,7 @@ impl From<&LoadError> for io::ErrorKind {
             LoadError::Denied(_) => Self::PermissionDenied,
             LoadError::Overrun { .. } => Self::TimedOut,
             LoadError::NoTypeInformation
+            | LoadError::NoSharedMemory
             | LoadError::Rejected { .. }
             | LoadError::NoMemoryController => Self::Unsupported,
         }
@@ -127,6 +140,19 @@ mod tests {
         check(libc::EACCES, log, true);
         check(libc::EINVAL, "cannot create a map", true);
         check(libc::E2BIG, log, true);
+    }
+
+    #[test]
+    fn the_reason_is_what_was_said_of_the_cause() {
+        let said = "libbpf: map 'events': failed to create: -EINVAL\n\
+                    libbpf: failed to load object 'exits_bpf'\n\
+                    libbpf: failed to load BPF skeleton 'exits_bpf': -EINVAL\n";
+        let expected = "libbpf: map 'events': failed to create: -EINVAL";
+        assert_eq!(last_words(said), Some(expected));
+        let log = "-- BEGIN PROG LOAD LOG --\ntoo complex\nprocessed 9 insns\n-- END PROG LOAD LOG --\n\
+                   libbpf: failed to load object 'memcg_bpf'\n";
+        assert_eq!(last_words(log), Some("too complex"));
+        assert_eq!(last_words(""), None);
     }
 
     #[test]

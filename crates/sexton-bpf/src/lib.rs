@@ -14,7 +14,9 @@ mod loaded;
 mod mapped;
 mod meter;
 mod perf_event;
+mod probe;
 mod ring;
 
 pub use error::LoadError;
 pub use meter::{Cost, Meter};
+pub use probe::shares_memory;

@@ -11,6 +11,7 @@ use libbpf_rs::skel::SkelBuilder;
 use libbpf_rs::{Link, OpenObject, PrintLevel, ProgramMut};
 
 use crate::LoadError;
+use crate::probe;
 use crate::types;
 
 /// A program, as its errors name it.
@@ -38,10 +39,27 @@ impl<S> Loaded<S> {
         program: Program,
         open: impl FnOnce(&'static mut MaybeUninit<OpenObject>) -> libbpf_rs::Result<S>,
     ) -> Result<Self, LoadError> {
+        Self::load_if(program, |_| Ok(()), open)
+    }
+
+    /// The same, if the kernel passes a check of its own first, which costs less than to load it.
+    pub(crate) fn load_if(
+        program: Program,
+        check: impl FnOnce(Program) -> Result<(), LoadError>,
+        open: impl FnOnce(&'static mut MaybeUninit<OpenObject>) -> libbpf_rs::Result<S>,
+    ) -> Result<Self, LoadError> {
         if let Some(error) = rejected_before(program) {
             return Err(error);
         }
+        if !probe::shares_memory() {
+            return Err(LoadError::NoSharedMemory);
+        }
         listen();
+        if let Err(error) = check(program) {
+            heard();
+            remember(program, &error);
+            return Err(error);
+        }
         let object = Box::into_raw(Box::new(MaybeUninit::uninit()));
         // SAFETY: `object` comes from `Box::into_raw` just above and is only freed in
         // `Drop`, after the skeleton that borrows it, or below when there is none.

@@ -236,10 +236,11 @@ fn freed(fix: &Fix, machine: Machine, outcome: &Outcome) -> Result<()> {
         _ => "before",
     };
     let after = report[key].as_u64();
+    // Without BPF there is one count for the node, with what its own boot left.
     let held_by_others = match (machine.is_shared, machine.refuses_bpf) {
-        (true, true) => dying_before(outcome)?,
+        (_, true) => dying_before(outcome)?,
         (true, false) => held_by_others(&report),
-        (false, _) => 0,
+        (false, false) => 0,
     };
     let may_stay = fix.left_without_bpf.filter(|_| machine.refuses_bpf);
     let may_stay = may_stay.unwrap_or(fix.left);

@@ -49,11 +49,13 @@ fn write_sights(out: &mut dyn Write, sights: &[Sight]) -> io::Result<()> {
             Clarity::Partly => "part",
             Clarity::Blind => "BLIND",
         };
-        paragraph(
-            out,
-            &format!("  {mark:<6}{:<WHAT$}", sight.what),
-            &sight.because,
-        )?;
+        // A name that is longer than its column has a line of its own.
+        let mut first = format!("  {mark:<6}{:<WHAT$}", sight.what);
+        if sight.what.chars().count() >= WHAT {
+            writeln!(out, "{}", first.trim_end())?;
+            first = " ".repeat(8 + WHAT);
+        }
+        paragraph(out, &first, &sight.because)?;
         if let Some(remedy) = &sight.remedy {
             paragraph(out, &format!("{:<1$}to see it: ", "", 8 + WHAT), remedy)?;
         }
@@ -121,4 +123,22 @@ pub fn json(out: &mut dyn Write, checkup: &Checkup) -> io::Result<()> {
     };
     serde_json::to_writer_pretty(&mut *out, &view)?;
     writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_kept_apart_from_what_is_said_of_it() {
+        let check = |what: &str, expected: &str| {
+            let mut out = Vec::new();
+            write_sights(&mut out, &[Sight::sees(what, "5 mounted")]).expect("a vector");
+            assert_eq!(String::from_utf8(out).expect("text"), expected);
+        };
+        let short = format!("  ok    {:<24}5 mounted\n", "pressure of the node");
+        check("pressure of the node", &short);
+        let long = "space of local filesystems";
+        check(long, &format!("  ok    {long}\n{:32}5 mounted\n", ""));
+    }
 }

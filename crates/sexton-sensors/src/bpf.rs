@@ -23,6 +23,7 @@ pub(crate) fn gap(sensor: &'static str, host: &Host, error: &LoadError, command:
         LoadError::Denied(_) => Why::Denied,
         LoadError::Overrun { .. } => Why::Overrun,
         LoadError::NoTypeInformation
+        | LoadError::NoSharedMemory
         | LoadError::Rejected { .. }
         | LoadError::NoMemoryController => Why::Unsupported,
     };
@@ -145,6 +146,9 @@ fn remedy(host: &Host, error: &LoadError, command: &str) -> Option<String> {
         }),
         LoadError::NoTypeInformation => Some(NO_TYPES.into()),
         // The kernel lacks what the program needs, and nothing to type changes that.
-        LoadError::Rejected { .. } | LoadError::NoMemoryController | LoadError::Overrun { .. } => None,
+        LoadError::NoSharedMemory
+        | LoadError::Rejected { .. }
+        | LoadError::NoMemoryController
+        | LoadError::Overrun { .. } => None,
     }
 }

@@ -50,7 +50,12 @@ fn type_information(host: &Host) -> Sight {
     if let Some(file) = sexton_bpf::types::file() {
         return Sight::sees(WHAT, format!("by {}", file.display()));
     }
-    Sight::blind(WHAT, "the kernel does not describe its types").with_remedy(bpf::NO_TYPES)
+    let blind = Sight::blind(WHAT, "the kernel does not describe its types");
+    match sexton_bpf::shares_memory() {
+        true => blind.with_remedy(bpf::NO_TYPES),
+        // They would help no program.
+        false => blind,
+    }
 }
 
 fn lockdown(host: &Host) -> Sight {

@@ -3,7 +3,8 @@
 //!
 //! Source: a BPF program on a timer of each core, or events of perf on the same timer where no
 //! program can be loaded. Samples go to the recording one by one, in tables of their own;
-//! records tell only who had the most kernel time.
+//! records tell only who had the most kernel time, and which statistics of memory cgroups that had
+//! open (`/proc/PID/fd`, once a second).
 //! Blind to: code that runs with interrupts off, which is sampled where they come on again;
 //! callers above code without frame pointers; functions of stripped programs; files of
 //! containers that end within a quarter of a second.
@@ -16,6 +17,7 @@ pub mod one;
 mod place;
 mod pointers;
 mod source;
+mod statistics;
 mod told;
 pub mod waits;
 
@@ -42,6 +44,7 @@ use homes::Homes;
 use names::Names;
 use place::Batch;
 use source::Source;
+use statistics::Statistics;
 use waits::Waits;
 
 /// What the sensor is called.
@@ -396,6 +399,12 @@ impl Stacks {
         let lost = self.waits.as_mut().map(Waits::new_losses);
         for (n, text) in lost.unwrap_or_default() {
             out.gap(&node, Gap::new(NAME, Why::Lost(n), text));
+        }
+        // In a namespace of PIDs another process may have that number.
+        if self.programs.is_some() {
+            let statistics = Statistics::find(host);
+            let busiest = &mut self.busiest;
+            busiest.note_of_hot(out.now(), |pid, known| statistics.note(host, pid, known));
         }
         if !self.told_once {
             self.told_once = true;

@@ -27,6 +27,8 @@ pub(crate) struct Sighting {
     pub(crate) ratio: Option<f64>,
     pub(crate) share: Option<Share>,
     pub(crate) seen: Seen,
+    /// Statistics that it had open: paths in the hierarchy of memory cgroups.
+    pub(crate) statistics: Vec<String>,
     pub(crate) owners: Vec<Subject>,
 }
 
@@ -83,6 +85,7 @@ fn sampled_one(event: Event<'_, ProcessOnCore>) -> Option<Sighting> {
         ratio: Some(ratio),
         share,
         seen,
+        statistics: says.statistics.clone(),
         owners: owners.collect(),
     })
 }
@@ -118,6 +121,7 @@ fn holder(event: Event<'_, NapiDelay>) -> Option<Sighting> {
         ratio: None,
         share: None,
         seen: kernel_walks::seen(&says.stack)?,
+        statistics: Vec::new(),
         owners: Vec::new(),
     })
 }

@@ -21,6 +21,10 @@ pub(super) static LINK: LinkRule = LinkRule {
     meet,
 };
 
+/// A walk is that of the dying ones where these are this part of all that it goes over: without
+/// them it would take a tenth of the time.
+const NEARLY_ALL: f64 = 0.9;
+
 fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
     let Some(seen) = gravest(case, effect) else {
         return Meeting::Strangers;
@@ -58,10 +62,19 @@ fn meet(case: &Case<'_>, _: &Finding, effect: &Finding) -> Meeting {
             Meeting::Joined(sure, evidence)
         }
         // The walk was seen and goes over the dying ones for the most part; only what it
-        // costs was not measured.
+        // costs was not measured. It is the cost of the dying ones where they are nearly all that
+        // it goes over: where the reader has the root's file open, which is above all of them.
         (None, true) if mostly_dying => {
             evidence.extend(dying_share(case).map(of_share));
-            Meeting::Joined(Confidence::LIKELY, evidence)
+            let root = file.map(|file| format!("/{file}"));
+            let from_root = root.is_some_and(|root| has_open(case, effect, &root));
+            let nearly_all = dying_share(case).is_some_and(|share| share >= NEARLY_ALL);
+            evidence.extend(file.filter(|_| from_root).map(of_root));
+            let sure = match from_root && nearly_all {
+                true => Confidence::CERTAIN,
+                false => Confidence::LIKELY,
+            };
+            Meeting::Joined(sure, evidence)
         }
         _ => Meeting::Apart(evidence),
     }
@@ -72,6 +85,14 @@ fn gravest(case: &Case<'_>, effect: &Finding) -> Option<Seen> {
     let all = case.sightings().iter();
     let own = all.filter(|sighting| *sighting.comm == *effect.subject.name);
     own.map(|sighting| sighting.seen.clone()).max()
+}
+
+/// Whether this reader was seen with that file of the hierarchy open while it walked.
+fn has_open(case: &Case<'_>, effect: &Finding, path: &str) -> bool {
+    let mut own = case.sightings().iter().filter(|sighting| {
+        *sighting.comm == *effect.subject.name && sighting.seen.does == Does::Walk
+    });
+    own.any(|sighting| sighting.statistics.iter().any(|open| open == path))
 }
 
 /// The file whose read such a stack belongs to; `None` when it may be any, as in reclaim.
@@ -243,6 +264,11 @@ fn dying_share(case: &Case<'_>) -> Option<f64> {
     let live = case.latest(&MEMCG_LIVE, &node)?;
     let dying = case.latest(&MEMCG_DYING, &node)?;
     Some(dying / (live + dying).max(1.0))
+}
+
+fn of_root(file: &str) -> Evidence {
+    let text = format!("the reader had {file} of the root open, which is above all of them");
+    Evidence::speaks_for("stacks: open files", text)
 }
 
 fn of_share(share: f64) -> Evidence {

@@ -52,6 +52,8 @@ payload! {
         pub hot_share: Option<f64>,
         /// the kernel stacks that were seen most, on all cores, with how often each
         pub stacks: Vec<StackShare>,
+        /// statistics of memory cgroups that it was seen to have open, as paths in the hierarchy
+        pub statistics: Vec<String>,
         /// samples of all cores that were lost in this interval
         pub n_lost: Option<u64>,
         /// whether it is the process that records this, which has an event for each core it was on

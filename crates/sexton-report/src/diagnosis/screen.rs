@@ -216,9 +216,13 @@ impl Screen<'_> {
         rows
     }
 
+    /// Whether root would see more. Root is denied things too: by a seccomp filter, in a container.
     fn needs_root(&self) -> bool {
         let mut gaps = self.diagnosis().gaps.iter();
-        gaps.any(|gap| gap.why == Why::Denied)
+        gaps.any(|gap| {
+            let remedy = gap.remedy.as_deref().unwrap_or_default();
+            gap.why == Why::Denied && remedy.starts_with("run as root")
+        })
     }
 
     /// Findings that are not in the gravest chain, one line each, as many as there is room for;

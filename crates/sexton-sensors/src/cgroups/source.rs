@@ -137,9 +137,9 @@ fn load(host: &Host, root: i32, described: &Described) -> Result<Watch, Gap> {
     if let Some(gap) = bpf::refusal(NAME, host) {
         return Err(gap);
     }
-    let tracepoints = described.as_the_program_knows()?;
     let blind = |error| bpf::gap(NAME, host, &error, "sudo sexton record");
     let mut watch = Watch::load(root).map_err(blind)?;
+    let tracepoints = described.as_the_program_knows()?;
     watch.attach(&tracepoints).map_err(blind)?;
     Ok(watch)
 }

@@ -55,8 +55,17 @@ pub(super) fn name(
         census.origins.push(origin);
     }
     sort(&mut census.origins);
-    note(census, &found.owners);
+    note(census, &found.owners, is_flat(host, memory));
     Ok(())
+}
+
+/// Whether cgroups of v1 are not charged for those below them. Then a removed one has nobody above
+/// it, and its pages no owner. systemd turns that off at boot.
+fn is_flat(host: &Host, memory: &MemoryHierarchy) -> bool {
+    let mount = memory.mount.as_deref();
+    let file = mount.map(|mount| mount.join("memory.use_hierarchy"));
+    let text = file.and_then(|file| host.read_text(file).ok());
+    text.is_some_and(|text| text.trim() == "0")
 }
 
 /// Adds pages to a census by `cgroup.stat`, which names parents by itself.
@@ -257,9 +266,10 @@ fn sort(origins: &mut [OriginGroup]) {
     origins.sort_by(|a, b| (b.dying, &a.pattern).cmp(&(a.dying, &b.pattern)));
 }
 
-fn note(census: &mut Census, owners: &PageOwners) {
+fn note(census: &mut Census, owners: &PageOwners, is_flat: bool) {
     let n = census.origins.len();
     let split = match n {
+        0 if is_flat => "pages of dead children have no owner: memory.use_hierarchy is 0".into(),
         0 => "no cgroup has pages of dead children: swap or sockets may pin the dying ones".into(),
         1 => "no names of removed cgroups, no files, no ages; dying ones without a page may have \
               another parent"

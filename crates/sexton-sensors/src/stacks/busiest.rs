@@ -1,7 +1,7 @@
 //! Tells the judge who had the most kernel time on a core and in which functions, and who had
 //! most of all cores.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +18,9 @@ use sexton_symbols::live::Place;
 
 use crate::lineage::Lineage;
 
-/// How long an interval is.
-const INTERVAL: Duration = Duration::from_secs(10);
+/// How long an interval is: half a minute of watching must have three at least, because a reader
+/// that was seen less often is only likely, and on a busy node the first look comes late.
+const INTERVAL: Duration = Duration::from_secs(5);
 /// Processes that one interval reports.
 const MAX_TOLD: usize = 10;
 /// A process with less of a core in the kernel is not told.
@@ -67,6 +68,8 @@ struct Process {
     /// Samples by core: all, and in the kernel.
     cores: HashMap<u32, (u64, u64)>,
     stacks: HashMap<u64, (u64, Vec<Arc<Place>>)>,
+    /// Statistics of memory cgroups that it was seen to have open.
+    statistics: BTreeSet<String>,
 }
 
 impl Busiest {
@@ -87,6 +90,7 @@ impl Busiest {
             cgroup: None,
             cores: HashMap::new(),
             stacks: HashMap::new(),
+            statistics: BTreeSet::new(),
         });
         // A process may execute another program, or move, within the interval.
         process.comm.clone_from(seen.comm);
@@ -107,6 +111,25 @@ impl Busiest {
         } else if self.n_stacks < MAX_STACKS {
             self.n_stacks += 1;
             process.stacks.insert(key, (1, seen.kernel.to_vec()));
+        }
+    }
+
+    /// Notes something of those that have much of a core in the kernel in this interval so far.
+    pub(super) fn note_of_hot(
+        &mut self,
+        now: Moment,
+        mut note: impl FnMut(u32, &mut BTreeSet<String>),
+    ) {
+        let so_far = self.began.map_or(Duration::ZERO, |began| now.since(began));
+        // A few samples at the beginning make nobody hot.
+        let so_far = so_far.max(Duration::from_secs(1));
+        let per_core = so_far.as_secs_f64() / self.period.as_secs_f64();
+        let own_pid = self.own_pid;
+        let is_hot = |process: &Process| process.worst_core().2 as f64 >= LEAST_RATIO * per_core;
+        let hot = self.processes.iter_mut();
+        let hot = hot.filter(|(pid, process)| **pid != own_pid && is_hot(process));
+        for (pid, process) in hot.take(MAX_TOLD) {
+            note(*pid, &mut process.statistics);
         }
     }
 
@@ -265,6 +288,7 @@ impl Process {
             hot_stack: hottest.map_or_else(Vec::new, |stack| stack.frames.clone()),
             hot_share: hottest.map(|stack| thousandths(share(stack))),
             stacks,
+            statistics: self.statistics.iter().cloned().collect(),
             ..ProcessOnCore::default()
         }
     }

@@ -1,10 +1,11 @@
-use sexton_model::fact::stack::PROCESS_ON_CORE;
+use sexton_model::fact::stack::{PROCESS_ON_CORE, ProcessOnCore};
 use sexton_model::finding::{Severity, Stance};
 use sexton_model::subject::SubjectKind;
 use sexton_model::timeline::Records;
 
 use super::*;
 use crate::policy::Policy;
+use crate::testing::event;
 use crate::testing::story::{Story, subject};
 
 const WALK: &str = "do_syscall_64;vfs_read;seq_read;memcg_numa_stat_show;cpumask_next";
@@ -12,19 +13,24 @@ const READ: &str = "do_syscall_64;vfs_read;seq_read_iter;memory_stat_show;memory
 
 /// A reader that was seen with this stack.
 fn reader(stack: &str) -> Story {
-    Story::default().event(
-        "stacks",
-        5_000.0,
-        &subject(SubjectKind::Process, "812"),
-        &PROCESS_ON_CORE,
-        &[
-            ("comm", "kubelet"),
-            ("cpu", "3"),
-            ("interval_ns", "1000000000"),
-            ("kernel_ratio", "0.9"),
-            ("hot_stack", stack),
-        ],
-    )
+    reader_of(stack, &[])
+}
+
+/// The same, with these statistics open.
+fn reader_of(stack: &str, statistics: &[&str]) -> Story {
+    let fields = [
+        ("comm", "kubelet"),
+        ("cpu", "3"),
+        ("interval_ns", "1000000000"),
+        ("kernel_ratio", "0.9"),
+        ("hot_stack", stack),
+    ];
+    let says = ProcessOnCore {
+        statistics: statistics.iter().map(|path| (*path).to_owned()).collect(),
+        ..event(&PROCESS_ON_CORE, &fields)
+    };
+    let process = subject(SubjectKind::Process, "812");
+    Story::default().says("stacks", 5_000.0, &process, &PROCESS_ON_CORE, says)
 }
 
 /// One comparison of reads: how many were dying, and milliseconds at the root and a leaf.
@@ -133,6 +139,16 @@ fn a_walk_that_was_not_timed_is_likely_where_most_are_dying() {
     assert_eq!(joined(&founding), Some(Confidence::LIKELY));
     let healthy = counted(quick_other_file(reader(WALK)), 240.0, 40.0);
     assert_eq!(joined(&healthy), None);
+    // Nearly all that a walk from the root goes over are dying; of one from elsewhere that is
+    // not known.
+    let check = |open: &str, dying, expected| {
+        let story = counted(reader_of(WALK, &[open]), 240.0, dying);
+        assert_eq!(joined(&story), Some(expected), "{open} {dying}");
+    };
+    check("/memory.numa_stat", 68_440.0, Confidence::CERTAIN);
+    check("/memory.numa_stat", 400.0, Confidence::LIKELY);
+    check("/memory.stat", 68_440.0, Confidence::LIKELY);
+    check("/kubepods/memory.numa_stat", 68_440.0, Confidence::LIKELY);
     // Neither timed nor seen to walk.
     assert_eq!(joined(&counted(reader(READ), 240.0, 68_440.0)), None);
 }

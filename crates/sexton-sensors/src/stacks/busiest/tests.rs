@@ -86,6 +86,7 @@ fn the_most_frequent_stacks_are_told_with_their_counts() {
         cgroup: None,
         cores: HashMap::from([(1, (500, 500))]),
         stacks: HashMap::new(),
+        statistics: BTreeSet::new(),
     };
     for n in 0..40_u64 {
         let name = format!("f{n:02}");
@@ -199,4 +200,46 @@ fn not_more_than_a_few_are_told() {
         .collect();
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     check(&samples, &expected);
+}
+
+#[test]
+fn what_is_noted_is_of_those_that_have_much_of_a_core_in_the_kernel() {
+    let mut busiest = Busiest::new(Duration::from_millis(10));
+    busiest.tell(&mut Sink::new("stacks", Moment::from_ns(1)));
+    let comm: Arc<str> = "some".into();
+    let own = std::process::id();
+    for (pid, is_kernel, n) in [(7, true, 60), (8, false, 90), (9, true, 9), (own, true, 60)] {
+        for _ in 0..n {
+            busiest.see(Seen {
+                pid,
+                cpu: 0,
+                comm: &comm,
+                cgroup: None,
+                is_kernel,
+                kernel: &[],
+            });
+        }
+    }
+    // A tenth of two seconds are twenty samples, and of what is less than one, ten.
+    for after_ms in [10, 2_000] {
+        let mut noted = Vec::new();
+        let now = Moment::from_ns(1).after(Duration::from_millis(after_ms));
+        busiest.note_of_hot(now, |pid, statistics| {
+            noted.push(pid);
+            statistics.insert("/memory.numa_stat".to_owned());
+        });
+        assert_eq!(noted, [7], "after {after_ms} ms");
+    }
+    let mut out = Sink::new("stacks", Moment::from_ns(5_000_000_001));
+    busiest.tell(&mut out);
+    let records = out.into_records();
+    let told = records.iter().filter_map(|record| {
+        let says = record.says(&PROCESS_ON_CORE)?;
+        Some((record.subject.name.to_string(), says.statistics.join(" ")))
+    });
+    let told: Vec<(String, String)> = told.collect();
+    assert!(
+        told.contains(&("7".to_owned(), "/memory.numa_stat".to_owned())),
+        "{told:?}"
+    );
 }
