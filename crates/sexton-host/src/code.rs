@@ -3,14 +3,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use sexton_model::census::Device;
 
 use crate::inside::open_inside;
+use crate::mounts::parse_device;
 use crate::{Host, HostError};
 
 /// A stretch of a process's memory that may be executed.
@@ -128,6 +130,27 @@ impl CodeFile {
         self.id.inode
     }
 
+    /// What tells it from files that had its inode before; `None` where the file system does
+    /// not say.
+    pub fn generation(&self) -> Option<u32> {
+        generation(&self.file)
+    }
+
+    /// The device of its file system, as the kernel's list of mappings says it: that of a file
+    /// of Btrfs is another than the one that stat(2) says.
+    pub fn device(&self, host: &Host) -> Option<Device> {
+        let asked = rustix::fs::statx(&self.file, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+        let mount = asked.ok()?.stx_mnt_id.to_string();
+        let table = host.read(live(host, "self/mountinfo").ok()?).ok()?;
+        let mut mounts = table.split(|byte| *byte == b'\n');
+        mounts.find_map(|line| {
+            let mut fields = line.split(|byte| *byte == b' ');
+            let is_it = fields.next()? == mount.as_bytes();
+            let device = fields.nth(1)?;
+            is_it.then(|| parse_device(device)).flatten()
+        })
+    }
+
     /// Which file it is.
     pub fn id(&self) -> FileId {
         self.id
@@ -212,6 +235,18 @@ pub fn open_in_root(host: &Host, pid: u32, name: &Path) -> Result<CodeFile, Host
         CodeFile::new(open_inside(&top, name, flags)?.into())
     };
     inside().map_err(unread(name))
+}
+
+/// `FS_IOC_GETVERSION` of `linux/fs.h`: the number that a file system gives to each new use of
+/// an inode.
+fn generation(file: &File) -> Option<u32> {
+    const GETVERSION: libc::Ioctl = 0x8008_7601_u32 as libc::Ioctl;
+    // The kernel's definition says long, its file systems write an int.
+    let mut version = [0_u32; 2];
+    // SAFETY: the kernel writes at most a long to `version`, which has its size and outlives
+    // the call.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), GETVERSION, &raw mut version) };
+    (done == 0).then_some(version[0])
 }
 
 /// A path in procfs of the running node; a copy of one has no processes.

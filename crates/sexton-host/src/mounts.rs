@@ -114,7 +114,8 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     })
 }
 
-fn parse_device(field: &[u8]) -> Option<Device> {
+/// `MAJOR:MINOR`
+pub(crate) fn parse_device(field: &[u8]) -> Option<Device> {
     let (major, minor) = std::str::from_utf8(field).ok()?.split_once(':')?;
     Some(Device {
         major: major.parse().ok()?,

@@ -21,7 +21,7 @@ use open::{Attributes, Whose};
 use ring::Ring;
 
 pub use of_tasks::{OfTasks, Target};
-pub use record::{Record, Sample, What};
+pub use record::{Code, Record, Sample, What};
 pub use spaces::{Known, Space, Spaces};
 pub use tasks::{Cgroups, Task, Tasks};
 
@@ -33,6 +33,8 @@ pub enum Ask {
     Stacks(Duration),
     /// Only tasks, and the code that they map.
     Mappings,
+    /// Only code that the kernel makes: BPF programs and the like.
+    MadeCode,
     /// Tracepoints, with their fields.
     Tracepoints(Vec<Point>),
 }
@@ -120,10 +122,13 @@ impl Watch {
     pub fn watch_core(&mut self, cpu: u32) -> io::Result<()> {
         let mut events = Vec::new();
         let mut ring = None;
-        let maps = !matches!(self.ask, Ask::Tracepoints(_));
+        let maps = matches!(self.ask, Ask::Stacks(_) | Ask::Mappings);
+        let is_of_kernel = self.ask == Ask::MadeCode;
         for (i, (attributes, filter)) in self.attributes().into_iter().enumerate() {
             // Each event would tell of all tasks.
-            let attributes = attributes.follow_tasks(i == 0).follow_mappings(maps);
+            let attributes = attributes.follow_tasks(i == 0 && !is_of_kernel);
+            let attributes = attributes.follow_mappings(maps);
+            let attributes = attributes.follow_made_code(is_of_kernel);
             let event = open::open(&attributes, Whose::All, cpu)?;
             if let Some(filter) = filter {
                 open::set_filter(&event, &filter)?;
@@ -196,7 +201,7 @@ impl Watch {
     fn attributes(&self) -> Vec<(Attributes, Option<String>)> {
         match &self.ask {
             Ask::Stacks(period) => vec![(Attributes::clock(*period), None)],
-            Ask::Mappings => vec![(Attributes::silent(), None)],
+            Ask::Mappings | Ask::MadeCode => vec![(Attributes::silent(), None)],
             Ask::Tracepoints(points) => points
                 .iter()
                 .map(|point| (Attributes::tracepoint(point.id), point.filter.clone()))

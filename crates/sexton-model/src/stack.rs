@@ -7,10 +7,22 @@
 
 use std::sync::Arc;
 
+use crate::census::Device;
 use crate::moment::Moment;
 
 /// The module of an innermost frame that is no code: it says who woke a thread that waited.
 pub const WAKER: &str = "[waker]";
+
+/// A file of a node, as the kernel tells it from all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inode {
+    /// Its number in its file system.
+    pub number: u64,
+    /// The device of its file system.
+    pub device: Device,
+    /// Tells it from files that had the number before; `None` where it is not known.
+    pub generation: Option<u32>,
+}
 
 /// A name in a recording's list of names: of a thread, a cgroup, a symbol, a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use sexton_model::stack::Inode;
+
 /// A place in code whose name is wanted.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
@@ -12,8 +14,11 @@ pub struct Place<'a> {
     pub module: &'a str,
     /// What identifies the file's contents, where the recording says.
     pub build_id: Option<&'a [u8]>,
-    /// The file's number in its file system, where the recording says.
-    pub inode: Option<u64>,
+    /// Whether that was read when the file was mapped. perf usually reads it when the recording
+    /// ends, of the file that has the path by then.
+    pub is_id_of_mapping: bool,
+    /// Which file of its node it is, where the recording says.
+    pub inode: Option<Inode>,
     /// The offset in the file; the address itself for the kernel and for code made at run time.
     pub address: u64,
     /// Whether it is the kernel's or one of its modules'.
@@ -68,6 +73,10 @@ impl UnwindTables {
 
 /// Who knows names of functions.
 pub trait Symbols {
+    /// Hears on which node a recording was made and of which release its kernel was, where it
+    /// says so.
+    fn recorded_on(&mut self, _node: Option<&str>, _release: Option<&str>) {}
+
     /// The function that holds this place; `None` where it is not known. Asked once for
     /// each place.
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function>;

@@ -12,6 +12,7 @@
 
 mod busiest;
 mod homes;
+mod made;
 mod names;
 pub mod one;
 mod place;
@@ -41,6 +42,7 @@ use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 use crate::{Opener, Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
 use homes::Homes;
+use made::Made;
 use names::Names;
 use place::Batch;
 use source::Source;
@@ -182,6 +184,7 @@ fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
         names: Names::default(),
         programs: programs.then(Programs::default),
         spaces: Spaces::default(),
+        made: Made::open(host),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         event: EVENT.into(),
@@ -208,6 +211,7 @@ struct Stacks {
     programs: Option<Programs>,
     /// What processes have mapped that may be gone by now.
     spaces: Spaces,
+    made: Made,
     homes: Homes,
     busiest: Busiest,
     event: Arc<str>,
@@ -229,6 +233,7 @@ impl Sensor for Stacks {
         let spaces = &mut self.spaces;
         let take = |sample| samples.push(sample);
         let malformed = self.source.drain(host, spaces, MAX_DRAINED, take);
+        self.names.kernel.note_made(self.made.take());
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
         if let Some(programs) = &mut self.programs {
@@ -440,6 +445,7 @@ impl Stacks {
         let Ok(online) = machine::online_cpus(host) else {
             return Vec::new();
         };
+        self.made.follow_cores(&online);
         let sampled = self.source.cores();
         for gone in sampled.iter().filter(|cpu| !online.contains(cpu)) {
             self.source.forget_core(*gone);

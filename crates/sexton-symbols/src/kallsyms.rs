@@ -18,6 +18,10 @@ const ENDS: [&[u8]; 2] = [b"_etext", b"_einittext"];
 /// runs there, and such names are half of the table.
 const PADDING: &[u8] = b"__pfx_";
 
+/// What the names of system calls of 32-bit programs begin with. Those without arguments are the
+/// same code as `__x64_` ones, which is what nearly all programs call.
+const OF_32_BITS: &[u8] = b"__ia32_";
+
 /// The functions of the kernel, by address.
 #[derive(Debug, Default)]
 pub struct Kallsyms {
@@ -39,6 +43,16 @@ pub struct KernelFunction<'a> {
     pub name: &'a str,
     /// With its brackets; `None` for the kernel itself.
     pub module: Option<&'a str>,
+}
+
+impl KernelFunction<'_> {
+    /// Whether it is code that the kernel made while it ran: a BPF program, a trampoline. The
+    /// table says where that begins and not where it ends, so that what came later, or is gone,
+    /// seems to belong to the nearest before it.
+    pub fn is_made(&self) -> bool {
+        let module = self.module.unwrap_or_default();
+        module == "[bpf]" || module.starts_with("[__builtin__")
+    }
 }
 
 impl Kallsyms {
@@ -79,7 +93,9 @@ impl Kallsyms {
         let better = |a: u32, b: u32| {
             let (a, b) = (line_at(&text, a), line_at(&text, b));
             let by_kind = kind_rank(a).cmp(&kind_rank(b));
-            by_kind.then_with(|| merit(name_of(a)).cmp(&merit(name_of(b))))
+            let (a, b) = (name_of(a), name_of(b));
+            let by_kind = by_kind.then(is_native(a).cmp(&is_native(b)));
+            by_kind.then_with(|| merit(a).cmp(&merit(b)))
         };
         self.starts.sort_by_key(|(start, _)| *start);
         self.starts.dedup_by(|later, kept| {
@@ -154,6 +170,10 @@ fn kind_rank(line: &[u8]) -> u8 {
     rank(binding, true)
 }
 
+fn is_native(name: &[u8]) -> bool {
+    !name.starts_with(OF_32_BITS)
+}
+
 fn name_of(line: &[u8]) -> &[u8] {
     let name = line.get(1..).unwrap_or_default();
     let end = name.iter().position(|byte| *byte == b'\t');
@@ -212,6 +232,18 @@ mod tests {
             [0x100, 0x110, 0x1ff, 0x210].map(name),
             [None, Some("one"), Some("one"), Some("two")]
         );
+    }
+
+    #[test]
+    fn system_calls_are_those_of_64_bits() {
+        for text in [
+            &b"100 T __ia32_sys_vfork\n100 T __x64_sys_vfork\n"[..],
+            b"100 T __x64_sys_vfork\n100 T __ia32_sys_vfork\n",
+        ] {
+            let table = Kallsyms::parse(text);
+            let name = table.find(0x100).map(|found| found.name);
+            assert_eq!(name, Some("__x64_sys_vfork"));
+        }
     }
 
     #[test]

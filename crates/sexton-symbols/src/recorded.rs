@@ -2,10 +2,12 @@
 //! another's, that are what was recorded.
 //!
 //! A path is no proof: programs are upgraded while they run. A file names functions only if
-//! its build-id is the recorded one, or, where the recording has none, its inode. What was
-//! refused is kept, so that it can be said.
+//! its build-id is the recorded one, or, where the recording has none, its inode. The build-ids
+//! that perf writes when a recording ends are those of the files that have the paths by then;
+//! so the inode must not be another either. What was refused is kept, so that it can be said.
 
 mod kernel;
+mod origin;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +15,10 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use sexton_host::Host;
 use sexton_host::code::CodeFile;
+use sexton_model::stack::Inode;
 
 pub use kernel::Kernel;
+pub use origin::Origin;
 
 use crate::code::{Code, Part};
 use crate::debug_file::{Wanted, hex_parts};
@@ -37,8 +41,11 @@ pub struct Recording<'a> {
     pub path: &'a str,
     /// What identifies its contents.
     pub build_id: Option<&'a [u8]>,
-    /// Its number in its file system.
-    pub inode: Option<u64>,
+    /// Whether that was read when the file was mapped. Otherwise it is that of the file that
+    /// had the path when the recording ended.
+    pub is_id_of_mapping: bool,
+    /// Which file of its node it is.
+    pub inode: Option<Inode>,
 }
 
 /// A function.
@@ -57,6 +64,9 @@ pub enum Refusal {
     OtherBuild,
     /// It has another inode.
     OtherInode,
+    /// It has the recorded build-id, but another inode: perf read the build-id when the
+    /// recording ended, and the file may have been replaced before.
+    Replaced,
     /// Its name was gone when it was recorded, and the recording has no build-id.
     Deleted,
     /// The recording has neither build-id nor inode.
@@ -78,13 +88,19 @@ pub struct Recorded {
     vdso: Option<Option<Vdso>>,
     has_refused_vdso: bool,
     refused: Vec<(String, Refusal)>,
+    host: Option<Host>,
+    /// Whether the recording says that it is of another node.
+    is_elsewhere: bool,
+    /// Whether the recording says that it is of this node and of this kernel's release.
+    is_same_kernel: bool,
 }
 
 /// One build of a file.
 #[derive(Debug)]
 struct Build {
     build_id: Option<Vec<u8>>,
-    inode: Option<u64>,
+    is_id_of_mapping: bool,
+    inode: Option<Inode>,
     opened: Option<Opened>,
 }
 
@@ -109,6 +125,17 @@ impl Recorded {
             vdso: None,
             has_refused_vdso: false,
             refused: Vec::new(),
+            host: Host::live().ok(),
+            is_elsewhere: false,
+            is_same_kernel: false,
+        }
+    }
+
+    /// Takes what the recording says of its node.
+    pub fn recorded_on(&mut self, origin: &Origin) {
+        if let Some(host) = &self.host {
+            self.is_elsewhere = origin.is_elsewhere(host);
+            self.is_same_kernel = origin.is_this_kernel(host);
         }
     }
 
@@ -144,8 +171,11 @@ impl Recorded {
 
     /// The file, if it is there and is the recorded one.
     fn opened(&mut self, file: Recording<'_>) -> Option<&Opened> {
-        let is_it =
-            |build: &Build| build.build_id.as_deref() == file.build_id && build.inode == file.inode;
+        let is_it = |build: &Build| {
+            build.build_id.as_deref() == file.build_id
+                && build.is_id_of_mapping == file.is_id_of_mapping
+                && build.inode == file.inode
+        };
         let builds = self.builds.get(file.path);
         let at = match builds.and_then(|builds| builds.iter().position(is_it)) {
             Some(at) => at,
@@ -156,9 +186,10 @@ impl Recorded {
 
     /// The vdso, if it is that of the recording: every kernel has its own.
     fn same_vdso(&mut self, file: Recording<'_>) -> Option<&Vdso> {
-        let ours = || Vdso::read(&Host::live().ok()?);
+        let ours = || Vdso::read(self.host.as_ref()?);
         let vdso = self.vdso.get_or_insert_with(ours).as_ref()?;
         let refusal = match file.build_id {
+            None if self.is_same_kernel => None,
             None => Some(Refusal::UnknownVdso),
             Some(id) => (vdso.build_id() != Some(id)).then_some(Refusal::OtherBuild),
         };
@@ -185,6 +216,7 @@ impl Recorded {
         });
         let build = Build {
             build_id: file.build_id.map(<[u8]>::to_vec),
+            is_id_of_mapping: file.is_id_of_mapping,
             inode: file.inode,
             opened,
         };
@@ -197,30 +229,50 @@ impl Recorded {
     fn open(&self, file: Recording<'_>) -> Result<Option<Opened>, Refusal> {
         let named = file.path.strip_suffix(DELETED);
         let path = Path::new(named.unwrap_or(file.path));
-        let kept = file.build_id.and_then(|id| self.kept_by_perf(id));
-        let kept = kept.and_then(|kept| open_elf(&kept));
-        let is_same = |elf: &Elf| elf.build_id.as_deref() == file.build_id;
-        if let Some(elf) = kept.filter(is_same) {
-            return Ok(Some(self.with_debug(elf, path)));
-        }
-        let Some(elf) = path
+        let there = path
             .is_absolute()
             .then(|| open_elf(&self.below(path)))
-            .flatten()
-        else {
+            .flatten();
+        let replaced = there
+            .as_ref()
+            .is_some_and(|elf| self.has_other_inode(file, elf));
+        let kept = file.build_id.and_then(|id| self.kept_by_perf(id));
+        let kept = kept.and_then(|kept| open_elf(&kept)).filter(|elf| {
+            elf.build_id.as_deref() == file.build_id && (!replaced || is_inode(file, elf))
+        });
+        if let Some(elf) = kept {
+            return Ok(Some(self.with_debug(elf, path)));
+        }
+        let Some(elf) = there else {
             return Ok(None);
         };
-        let refusal = match (file.build_id, file.inode) {
-            (Some(id), _) => (elf.build_id.as_deref() != Some(id)).then_some(Refusal::OtherBuild),
-            (None, _) if named.is_some() => Some(Refusal::Deleted),
-            (None, _) if self.is_vouched => None,
-            (None, Some(inode)) => (elf.file.inode() != inode).then_some(Refusal::OtherInode),
-            (None, None) => Some(Refusal::NoIdentity),
+        let refusal = match file.build_id {
+            Some(id) if elf.build_id.as_deref() != Some(id) => Some(Refusal::OtherBuild),
+            Some(_) => replaced.then_some(Refusal::Replaced),
+            None if named.is_some() => Some(Refusal::Deleted),
+            None if self.is_vouched => None,
+            None if file.inode.is_none() => Some(Refusal::NoIdentity),
+            None => (!is_inode(file, &elf)).then_some(Refusal::OtherInode),
         };
         match refusal {
             Some(refusal) => Err(refusal),
             None => Ok(Some(self.with_debug(elf, path))),
         }
+    }
+
+    /// Whether the file that has the path now is surely another than the one that was mapped,
+    /// so that the build-id that perf read of the path may be another's, too. Inodes of other
+    /// nodes, and of other file systems such as that of a container, say nothing.
+    fn has_other_inode(&self, file: Recording<'_>, elf: &Elf) -> bool {
+        let Some(inode) = file.inode else {
+            return false;
+        };
+        let can_tell = !file.is_id_of_mapping && !self.is_vouched && !self.is_elsewhere;
+        let on_same_device = || {
+            let host = self.host.as_ref()?;
+            Some(elf.file.device(host)? == inode.device)
+        };
+        can_tell && !is_inode(file, elf) && on_same_device() == Some(true)
     }
 
     /// Reads the functions of a file, and those that were stripped from it.
@@ -254,6 +306,10 @@ impl Recorded {
 
     /// The code that a process made while it ran.
     pub fn made(&mut self, pid: u32, address: u64) -> Option<Named> {
+        // Here the number is another process's.
+        if self.is_elsewhere && !self.is_vouched {
+            return None;
+        }
         let root = &self.root;
         let map = self.made.entry(pid).or_insert_with(|| {
             // Anyone can write to /tmp, so no link is followed.
@@ -271,6 +327,14 @@ struct Elf {
     file: CodeFile,
     headers: Headers,
     build_id: Option<Vec<u8>>,
+}
+
+/// Whether a file has the recorded inode, and is not one that got its number later.
+fn is_inode(file: Recording<'_>, elf: &Elf) -> bool {
+    file.inode.is_some_and(|inode| {
+        let generations = inode.generation.zip(elf.file.generation());
+        inode.number == elf.file.inode() && generations.is_none_or(|(theirs, its)| theirs == its)
+    })
 }
 
 fn open_elf(path: &Path) -> Option<Elf> {

@@ -31,6 +31,7 @@ const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
 const MMAP2: u64 = 1 << 23;
 const COMM_EXEC: u64 = 1 << 24;
 const USE_CLOCKID: u64 = 1 << 25;
+const KSYMBOL: u64 = 1 << 29;
 
 const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_SET_OUTPUT: libc::Ioctl = 0x2405;
@@ -134,6 +135,14 @@ impl Attributes {
     pub(super) fn follow_mappings(mut self, follows: bool) -> Self {
         if follows {
             self.flags |= MMAP | MMAP2;
+        }
+        self
+    }
+
+    /// The same, telling of code that the kernel makes too. Before 5.1 the kernel refuses that.
+    pub(super) fn follow_made_code(mut self, follows: bool) -> Self {
+        if follows {
+            self.flags |= KSYMBOL;
         }
         self
     }

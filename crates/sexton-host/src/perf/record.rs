@@ -10,6 +10,7 @@ const UNTHROTTLE: u32 = 6;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
+const KSYMBOL: u32 = 17;
 
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
@@ -20,6 +21,11 @@ const CONTEXT_USER: u64 = -512_i64 as u64;
 
 /// Task, time and core: at the front of a sample, at the end of everything else.
 const STAMP_BYTES: usize = 24;
+
+/// Where the name of the kernel's code begins, after place, length, type and flags.
+const KSYMBOL_NAME_AT: usize = 16;
+/// The code is gone.
+const KSYMBOL_UNREGISTER: u16 = 1;
 
 /// Where the name of the file begins, after place, device, inode and rights.
 const MMAP2_PATH_AT: usize = 64;
@@ -105,6 +111,19 @@ pub enum What {
         /// Where, and from which file.
         mapping: Mapping,
     },
+    /// The kernel made code: a BPF program, a trampoline.
+    Made(Code),
+}
+
+/// Code that the kernel made while it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// Its first address.
+    pub start: u64,
+    /// The address after its last.
+    pub end: u64,
+    /// What `/proc/kallsyms` calls it.
+    pub name: Vec<u8>,
 }
 
 /// A sample of a task.
@@ -135,6 +154,7 @@ pub(super) fn read(
     match header.kind {
         SAMPLE => read_sample(body, has_stacks).map(Some).ok_or(Malformed),
         COMM | FORK | EXIT | MMAP2 => read_task(header, body).map(Some).ok_or(Malformed),
+        KSYMBOL => read_made(body).ok_or(Malformed),
         THROTTLE | UNTHROTTLE => Ok(None),
         // Newer kernels have more kinds; none is told unasked.
         _ => Ok(None),
@@ -213,6 +233,27 @@ fn read_task(header: Header, body: &[u8]) -> Option<Record> {
         cpu: u32_at(stamp, 16)?,
         what,
     })
+}
+
+/// `None` in it for code that is gone: samples of it may still come.
+fn read_made(body: &[u8]) -> Option<Option<Record>> {
+    let stamp = body.get(body.len().checked_sub(STAMP_BYTES)?..)?;
+    let content = &body[..body.len() - STAMP_BYTES];
+    let (start, len) = (u64_at(content, 0)?, u32_at(content, 8)?);
+    let flags = content.get(14..)?.first_chunk()?;
+    let name = content.get(KSYMBOL_NAME_AT..)?.split(|&b| b == 0).next()?;
+    let is_gone = u16::from_ne_bytes(*flags) & KSYMBOL_UNREGISTER != 0;
+    let code = Code {
+        start,
+        end: start.checked_add(len.into())?,
+        name: name.to_vec(),
+    };
+    let record = Record {
+        at_ns: u64_at(stamp, 8)?,
+        cpu: u32_at(stamp, 16)?,
+        what: What::Made(code),
+    };
+    Some((!is_gone).then_some(record))
 }
 
 /// What memory of no file is called here; `/proc/PID/maps` gives it no name.
@@ -386,6 +427,22 @@ mod tests {
         assert_eq!(gone, (5, deleted));
         let (_, made) = mapped(0, &[path(b"//anon\0\0")]);
         assert!(made.path.is_empty() && !made.has_file());
+    }
+
+    #[test]
+    fn the_kernel_makes_code() {
+        let name = u64::from_ne_bytes(*b"bpf_x\0\0\0");
+        let body = |flags: u32| {
+            let content = [0x1000, pair(0x40, 1 | flags << 16), name];
+            words(&[&content[..], &[pair(8, 9), 77, 3]].concat())
+        };
+        let code = Code {
+            start: 0x1000,
+            end: 0x1040,
+            name: b"bpf_x".to_vec(),
+        };
+        check(KSYMBOL, 0, &body(0), false, What::Made(code));
+        assert_eq!(read(header(KSYMBOL, 0), &body(1), false), Ok(None));
     }
 
     proptest! {

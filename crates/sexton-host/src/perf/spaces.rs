@@ -71,7 +71,7 @@ impl Spaces {
             } => self.execute(record.at_ns, *pid),
             What::Mapped { pid, mapping } => self.map(*pid, mapping),
             What::Exited { pid, .. } => self.exit(*pid),
-            What::Named { .. } | What::Sample(_) => {}
+            What::Named { .. } | What::Sample(_) | What::Made(_) => {}
         }
     }
 

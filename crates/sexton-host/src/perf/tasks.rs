@@ -82,7 +82,7 @@ impl Tasks {
                 parent_tid,
             } => self.fork(host, (*pid, *tid), (*parent, *parent_tid)),
             What::Exited { tid, .. } => self.exited.push(*tid),
-            What::Sample(_) | What::Mapped { .. } => {}
+            What::Sample(_) | What::Mapped { .. } | What::Made(_) => {}
         }
     }
 

@@ -16,6 +16,7 @@ use sexton_bpf::Meter;
 use sexton_kernel_tests::page;
 use sexton_kernel_tests::require::{Need, require};
 use sexton_kernel_tests::spinner::Spinner;
+use sexton_kernel_tests::storm::{Kind, Storm};
 use sexton_store::{Bundle, StackPiece};
 
 const SECONDS: u64 = 60;
@@ -83,6 +84,9 @@ fn run(folder: &Path, seconds: u64) -> Result<String> {
         let recorder = recorder(may_use_bpf)?;
         text += &alone(recorder, folder, BEGUN.as_secs() + seconds, what, args)?;
     }
+    for (kind, work_us) in [(Kind::Fork, 200), (Kind::Exec, 1000)] {
+        text += &in_storm(folder, seconds, kind, work_us)?;
+    }
     text += "\n";
     text += &samplers::table()?;
     Ok(text)
@@ -141,6 +145,25 @@ fn alone(
         used.begin_percent,
         used.peak_kib as f64 / 1024.0
     ))
+}
+
+/// The recorder alone while processes start and exit within a millisecond, one after another.
+fn in_storm(folder: &Path, seconds: u64, kind: Kind, work_us: u32) -> Result<String> {
+    let storm = Storm::build("bench");
+    let whole = BEGUN.as_secs() + seconds;
+    let ms = u32::try_from(whole * 1000)?;
+    let recorder = recorder(true)?;
+    let child = storm.start(kind, ms, work_us);
+    let stacks = &["--sensors", "stacks"];
+    let row = alone(recorder, folder, whole, "STORM", stacks);
+    let said = child.wait_with_output().context("cannot wait for it")?;
+    let n: u64 = String::from_utf8_lossy(&said.stdout).trim().parse()?;
+    let what = match kind {
+        Kind::Fork => "processes fork",
+        Kind::Exec => "programs start",
+    };
+    let what = format!("stacks, while {} {what} each second", n / whole);
+    Ok(row?.replace("STORM", &what))
 }
 
 /// A recorder at work, with a thread that looks at it meanwhile.

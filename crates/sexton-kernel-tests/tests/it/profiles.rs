@@ -136,7 +136,11 @@ fn threads_whose_names_hold_digits_keep_their_samples() {
     let without_times = recorded.0.path().join("untimed.txt");
     let fields = recorded.script(&["-F", "comm,tid,event,ip,sym,dso"]);
     fs::write(&without_times, fields).expect("a file");
-    for file in [recorded.data(), text, without_times] {
+    // Lines that are no samples and no frames are no damage.
+    let talkative = recorded.0.path().join("talkative.txt");
+    let options = ["--show-mmap-events", "--show-task-events", "-F", "+srcline"];
+    fs::write(&talkative, recorded.script(&options)).expect("a file");
+    for file in [recorded.data(), text, without_times, talkative] {
         assert_eq!(threads(&file, &[]), expected, "{}", file.display());
     }
 }

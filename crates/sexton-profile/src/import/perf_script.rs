@@ -124,7 +124,12 @@ impl Parser {
             if line.first() == Some(&b'#') || line.trim_ascii().is_empty() {
                 continue;
             }
-            let Some(event) = EventLine::parse(line) else {
+            let event = EventLine::parse(line);
+            let may_be_record = |event: &EventLine<'_>| event.event.starts_with(b"PERF_RECORD_");
+            if event.as_ref().is_none_or(may_be_record) && is_no_sample(line) {
+                continue;
+            }
+            let Some(event) = event else {
                 self.n_skipped += 1;
                 self.n_strange += 1;
                 self.n_strange_first += u64::from(!has_event);
@@ -159,6 +164,14 @@ impl Parser {
             }
         }
     }
+}
+
+/// Whether a line tells of something else than a sample, as with `perf script
+/// --show-mmap-events`. One that tells of a loss is not passed over in silence.
+fn is_no_sample(line: &[u8]) -> bool {
+    const RECORD: &[u8] = b": PERF_RECORD_";
+    let found = memchr::memmem::find(line, RECORD);
+    found.is_some_and(|at| !line[at + RECORD.len()..].starts_with(b"LOST"))
 }
 
 /// Passes over a stack that nobody looks at.
@@ -314,7 +327,7 @@ impl Known {
             return true;
         }
         let Some(mut parsed) = frame::FrameLine::parse(line) else {
-            return false;
+            return frame::is_source(line);
         };
         if self.drops_addresses {
             parsed = parsed.without_address();

@@ -58,6 +58,7 @@ fn recording<'a>(place: &Place<'a>) -> Recording<'a> {
     Recording {
         path: place.module,
         build_id: place.build_id,
+        is_id_of_mapping: place.is_id_of_mapping,
         inode: place.inode,
     }
 }

@@ -17,6 +17,7 @@ use sexton_model::stack::{CoreState, StackBatch, StackSample};
 use sexton_symbols::live::{Programs, Ran};
 
 use super::homes::Homes;
+use super::made::Made;
 use super::names::Names;
 use super::place::Batch;
 use super::source::describe;
@@ -37,6 +38,7 @@ pub struct OneProcess {
     watch: OfTasks,
     tasks: Tasks,
     spaces: Spaces,
+    made: Made,
     programs: Programs,
     names: Names,
     homes: Homes,
@@ -90,6 +92,8 @@ impl OneProcess {
             programs.know(host, (ran, &spaces), clock::now());
         }
         let mut names = Names::default();
+        let mut made = Made::open(host);
+        names.kernel.note_made(made.take());
         if watch.has_kernel() {
             // The table of the kernel's names takes long to read: before there are samples.
             names.kernel.place(host, u64::MAX, clock::now());
@@ -98,6 +102,7 @@ impl OneProcess {
             watch,
             tasks,
             spaces,
+            made,
             programs,
             names,
             homes: Homes::default(),
@@ -125,6 +130,7 @@ impl OneProcess {
                 spaces.note(record);
             }
         });
+        self.names.kernel.note_made(self.made.take());
         self.tasks.forget_exited();
         forget_if_lost(&mut self.spaces, &mut self.n_lost, self.watch.n_lost());
         for sample in samples.iter().filter(|sample| !sample.user.is_empty()) {

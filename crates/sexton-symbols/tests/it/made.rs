@@ -4,6 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use sexton_host::Host;
+use sexton_host::code::CodeFile;
+use sexton_model::census::Device;
+use sexton_model::stack::Inode;
 use sexton_symbols::recorded::Recording;
 use tempfile::TempDir;
 
@@ -122,7 +126,23 @@ pub fn by_inode(path: &str, inode: u64) -> Recording<'_> {
     Recording {
         path,
         build_id: None,
-        inode: Some(inode),
+        is_id_of_mapping: false,
+        inode: Some(Inode {
+            number: inode,
+            device: Device { major: 0, minor: 0 },
+            generation: None,
+        }),
+    }
+}
+
+/// What a recording says of a file that is there.
+pub fn inode_of(path: &Path) -> Inode {
+    let host = Host::live().unwrap();
+    let file = CodeFile::open(path, true).unwrap();
+    Inode {
+        number: file.inode(),
+        device: file.device(&host).unwrap(),
+        generation: file.generation(),
     }
 }
 

@@ -87,6 +87,7 @@ fn check_stripped(made: &Made, hidden_is: Option<&str>) {
     let file = Recording {
         path: "/program",
         build_id: Some(&id),
+        is_id_of_mapping: true,
         inode: None,
     };
     let mut name = |symbol: &str| {
@@ -188,6 +189,7 @@ fn stubs_are_named_by_what_they_call() {
         let file = Recording {
             path: "/program",
             build_id: Some(&id),
+            is_id_of_mapping: true,
             inode: None,
         };
         let mut files = Recorded::new(Some(made.root().to_owned()), None);

@@ -4,7 +4,7 @@ use regex::Regex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sexton_model::stack::CodeKind;
-use sexton_profile::filter::{Filter, TimePoint};
+use sexton_profile::filter::{EventChoice, Filter, TimePoint};
 use sexton_profile::flame::{StackCounts, Tree};
 use sexton_profile::names::Suffixes;
 
@@ -34,6 +34,7 @@ pub(super) struct Asked {
     container: Option<String>,
     pod: Option<String>,
     function: Option<Regex>,
+    event: Option<String>,
     most: usize,
 }
 
@@ -98,6 +99,7 @@ impl Lasting for Asked {
             unit: params.text("unit", MAX_TEXT_CHARS)?.map(str::to_owned),
             container: params.text("container", MAX_TEXT_CHARS)?.map(str::to_owned),
             pod: params.text("pod", MAX_TEXT_CHARS)?.map(str::to_owned),
+            event: params.text("event", MAX_TEXT_CHARS)?.map(str::to_owned),
             most: params
                 .number("nodes", 1..=MAX_NODES)?
                 .unwrap_or(DEFAULT_NODES),
@@ -170,6 +172,7 @@ impl Asked {
             container: None,
             pod: None,
             function: None,
+            event: None,
             most: DEFAULT_NODES,
         }
     }
@@ -197,7 +200,18 @@ impl Asked {
             container: self.container.clone(),
             pod: self.pod.clone(),
             function: self.function.clone(),
+            event: self.event(source),
             ..Filter::default()
+        }
+    }
+
+    /// The event that was asked for, or the first of the recording's list: in a part of a
+    /// recording that of the first sample may be another.
+    fn event(&self, source: &Source) -> EventChoice {
+        match (&self.event, source.state().bundle.events().first()) {
+            (Some(event), _) => EventChoice::Named(event.clone()),
+            (None, Some(first)) => EventChoice::FirstNamed(first.clone()),
+            (None, None) => EventChoice::First,
         }
     }
 }

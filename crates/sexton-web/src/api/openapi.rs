@@ -227,6 +227,11 @@ impl Maker {
                 "only the pod with this uid, or whose uid begins so",
             ),
             query("function", text(flame::MAX_TEXT_CHARS), function),
+            query(
+                "event",
+                text(flame::MAX_TEXT_CHARS),
+                "this event, such as off-cpu; the first of the recording if it is not given",
+            ),
         ]);
         parameters
     }

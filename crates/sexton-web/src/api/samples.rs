@@ -56,7 +56,8 @@ pub(super) fn view(source: &Source, window: Window) -> Result<Option<SamplesView
     if bundle.stacks_span().is_none() || !source.has_times {
         return Ok(None);
     }
-    let mut collected = Collected::new(clock, window);
+    let first = bundle.events().first().cloned();
+    let mut collected = Collected::new(clock, window, first);
     let mut samples = Samples::default();
     samples.read(&bundle, (window.from_ns, window.to_ns), &mut collected);
     Ok((collected.n <= MAX_SAMPLES).then(|| collected.finished()))
@@ -81,6 +82,9 @@ struct Collected {
     clock: Clock,
     last_us: u64,
     n: usize,
+    /// The recording's first event, as flame graphs of the server show: weights of several do not
+    /// add up.
+    event: Option<String>,
     names: AHashMap<String, usize>,
     known: AHashMap<NameId, usize>,
     homes: AHashMap<NameId, Homes>,
@@ -88,7 +92,7 @@ struct Collected {
 }
 
 impl Collected {
-    fn new(clock: Clock, window: Window) -> Self {
+    fn new(clock: Clock, window: Window, event: Option<String>) -> Self {
         let start = clock.us(window.from_ns);
         Self {
             view: SamplesView {
@@ -99,6 +103,7 @@ impl Collected {
             clock,
             last_us: start,
             n: 0,
+            event,
             names: AHashMap::new(),
             known: AHashMap::new(),
             homes: AHashMap::new(),
@@ -183,7 +188,8 @@ fn index(n: usize) -> i64 {
 
 impl Sink for Collected {
     fn sample(&mut self, sample: &StackSample, tables: &StackTables) {
-        if !sample.state.is_busy() {
+        let is_first = |event: &String| tables.name(sample.event) == event;
+        if !sample.state.is_busy() || !self.event.as_ref().is_none_or(is_first) {
             return;
         }
         self.n += 1;
@@ -210,5 +216,41 @@ impl Sink for Collected {
         view.weight.push(sample.weight);
         view.stack.push(stack);
         self.last_us = at_us;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::moment::Moment;
+    use sexton_model::stack::CoreState;
+
+    use super::*;
+
+    /// The weights that a page keeps of a sample of each of two events.
+    fn weights(event: Option<&str>) -> Vec<u64> {
+        let window = Window {
+            from_ns: 0,
+            to_ns: 10,
+        };
+        let mut collected = Collected::new(Clock::default(), window, event.map(str::to_owned));
+        let tables = StackTables {
+            names: vec!["cpu-clock".into(), "page-faults".into()],
+            ..StackTables::default()
+        };
+        for (event, weight) in [(1, 7), (0, 5)] {
+            let sample = StackSample {
+                event: NameId(event),
+                weight,
+                ..StackSample::without_owner(Moment::from_ns(1), 0, CoreState::User)
+            };
+            collected.sample(&sample, &tables);
+        }
+        collected.finished().weight
+    }
+
+    #[test]
+    fn weights_of_several_events_are_not_added_up() {
+        assert_eq!(weights(Some("cpu-clock")), [5]);
+        assert_eq!(weights(None), [7, 5]);
     }
 }

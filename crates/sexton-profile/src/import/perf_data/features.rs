@@ -9,6 +9,8 @@ use crate::import::ImportError;
 pub(super) const HEADER_SIZE: usize = 104;
 
 const BUILD_ID: u32 = 2;
+const HOSTNAME: u32 = 3;
+const OSRELEASE: u32 = 4;
 const EVENT_DESC: u32 = 12;
 const N_FEATURES: u32 = 256;
 
@@ -77,6 +79,8 @@ impl FileHeader {
 pub(crate) struct Features {
     event_desc: Vec<u8>,
     build_ids: Vec<u8>,
+    host: Option<String>,
+    release: Option<String>,
     /// Whether they do not follow the records, as the header says they do.
     pub(super) is_misplaced: bool,
 }
@@ -108,7 +112,7 @@ fn try_features<R: Read + Seek>(file: &mut R) -> Option<Features> {
         let is_empty = section.size == 0;
         features.is_misplaced |=
             has_size && !is_empty && (section.offset < table_end || end > file_end);
-        if !matches!(feature, BUILD_ID | EVENT_DESC) {
+        if !matches!(feature, BUILD_ID | HOSTNAME | OSRELEASE | EVENT_DESC) {
             continue;
         }
         if let Some(bytes) = read_at(file, section.offset, section.size) {
@@ -130,9 +134,16 @@ impl Features {
     fn set(&mut self, feature: u32, bytes: Vec<u8>) {
         match feature {
             BUILD_ID => self.build_ids = bytes,
+            HOSTNAME => self.host = counted_text(&bytes),
+            OSRELEASE => self.release = counted_text(&bytes),
             EVENT_DESC => self.event_desc = bytes,
             _ => {}
         }
+    }
+
+    /// The node that was recorded, and the release of its kernel.
+    pub(super) fn origin(&self) -> (Option<&str>, Option<&str>) {
+        (self.host.as_deref(), self.release.as_deref())
     }
 
     /// Takes one that comes as a record of its own, in pipe mode.
@@ -186,6 +197,14 @@ impl Features {
         }
         ids
     }
+}
+
+/// A text that has its length before it and zeros behind it.
+fn counted_text(bytes: &[u8]) -> Option<String> {
+    let mut fields = Fields(bytes);
+    let len = fields.u32()?;
+    let text = Fields(fields.bytes(usize::try_from(len).ok()?)?).text();
+    String::from_utf8(text.to_vec()).ok()
 }
 
 /// Kind, flags and size of a record.

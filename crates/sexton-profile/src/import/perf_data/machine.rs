@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use sexton_model::stack::NameId;
+use sexton_model::census::Device;
+use sexton_model::stack::{Inode, NameId};
 use sexton_model::text::escape;
 
 use super::features::Features;
@@ -25,6 +26,8 @@ const EXEC: u32 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Machine {
     comms: AHashMap<u32, NameId>,
+    /// What threads are shown as whose names are not known. Their children have none either.
+    unnamed: AHashMap<u32, NameId>,
     maps: AHashMap<u32, Maps>,
     kernel: Maps,
     cgroups: AHashMap<u64, NameId>,
@@ -42,7 +45,8 @@ pub(crate) struct Machine {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 struct Identity {
     build_id: Option<Arc<[u8]>>,
-    inode: Option<u64>,
+    is_id_of_mapping: bool,
+    inode: Option<Inode>,
 }
 
 impl Machine {
@@ -56,7 +60,8 @@ impl Machine {
 
     /// A thread's name; `:TID` where it is not known, as perf shows it.
     pub(super) fn comm(&mut self, tables: &mut TableBuilder, tid: u32) -> NameId {
-        if let Some(&name) = self.comms.get(&tid) {
+        let known = self.comms.get(&tid).or_else(|| self.unnamed.get(&tid));
+        if let Some(&name) = known {
             return name;
         }
         let name = if tid == 0 {
@@ -65,7 +70,9 @@ impl Machine {
             // perf prints the number as a signed one.
             tables.name(&format!(":{}", tid.cast_signed()))
         };
-        self.set_comm(tid, name);
+        if self.unnamed.len() < MAX_KNOWN {
+            self.unnamed.insert(tid, name);
+        }
         name
     }
 
@@ -124,14 +131,18 @@ impl Machine {
     pub(super) fn on_fork(&mut self, mut record: Fields<'_>) -> Option<()> {
         let (pid, parent) = (record.u32()?, record.u32()?);
         let (tid, parent_tid) = (record.u32()?, record.u32()?);
-        if let Some(&name) = self.comms.get(&parent_tid) {
-            self.set_comm(tid, name);
+        // The number may have been another's before, whose name and memory are not the child's.
+        match self.comms.get(&parent_tid).copied() {
+            Some(name) => self.set_comm(tid, name),
+            None => {
+                self.comms.remove(&tid);
+            }
         }
-        if pid != parent
-            && self.maps.len() < MAX_KNOWN
-            && let Some(maps) = self.maps.get(&parent).cloned()
-        {
-            self.maps.insert(pid, maps);
+        if pid != parent {
+            match self.maps.get(&parent).cloned() {
+                Some(maps) if self.maps.len() < MAX_KNOWN => self.maps.insert(pid, maps),
+                _ => self.maps.remove(&pid),
+            };
         }
         Some(())
     }
@@ -192,14 +203,13 @@ impl Machine {
             let len = usize::from(identity[0]).min(20);
             Identity {
                 build_id: Some(identity[4..4 + len].into()),
+                is_id_of_mapping: true,
                 inode: None,
             }
         } else {
-            // Two numbers of the device come first.
-            let inode = Fields(&identity[8..]).u64().filter(|inode| *inode != 0);
             Identity {
-                build_id: None,
-                inode,
+                inode: inode(Fields(identity)),
+                ..Identity::default()
             }
         };
         if protection & EXEC != 0 || misc & CPU_MODE == KERNEL_MODE {
@@ -230,7 +240,7 @@ impl Machine {
         let is_jit = !is_kernel && is_anonymous(&file);
         let name = if is_kernel {
             kernel_module(&file)
-        } else if is_jit {
+        } else if is_jit && !file.starts_with(MEMFD) {
             format!("/tmp/perf-{pid}.map")
         } else {
             file.clone()
@@ -251,6 +261,7 @@ impl Machine {
             offset,
             module,
             build_id: identity.build_id.clone(),
+            is_id_of_mapping: identity.is_id_of_mapping,
             inode: identity.inode,
             file: self.file(module, identity),
             is_jit,
@@ -265,17 +276,33 @@ impl Machine {
     }
 }
 
+/// The file of a mapping; a mapping of none has no number.
+fn inode(mut fields: Fields<'_>) -> Option<Inode> {
+    let (major, minor) = (fields.u32()?, fields.u32()?);
+    let (number, generation) = (fields.u64()?, fields.u64()?);
+    let generation = u32::try_from(generation).ok();
+    (number != 0).then_some(Inode {
+        number,
+        device: Device { major, minor },
+        // What perf itself tells of processes that ran before has none.
+        generation: generation.filter(|generation| *generation != 0),
+    })
+}
+
 /// The bits of a record's flags that say whose code ran.
 pub(super) const CPU_MODE: u16 = 7;
 pub(super) const KERNEL_MODE: u16 = 1;
 pub(super) const USER_MODE: u16 = 2;
+
+/// Memory that has a name: of a run-time compiler, or of a program that was copied there.
+const MEMFD: &str = "/memfd:";
 
 /// Memory that no file backs: where run-time compilers put code.
 fn is_anonymous(file: &str) -> bool {
     file == "//anon"
         || file.starts_with("/dev/zero")
         || file.starts_with("/anon_hugepage")
-        || file.starts_with("/memfd:")
+        || file.starts_with(MEMFD)
         || file.starts_with("[anon:")
 }
 
@@ -289,5 +316,40 @@ fn kernel_module(file: &str) -> String {
     match name.split_once(".ko") {
         Some((module, _)) => format!("[{}]", module.replace('-', "_")),
         None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tells of a thread's name, as a record does.
+    fn named(machine: &mut Machine, tables: &mut TableBuilder, tid: u32, name: &[u8]) {
+        let record = [&tid.to_le_bytes(), &tid.to_le_bytes(), name].concat();
+        machine.on_comm(tables, Fields(&record)).expect("a record");
+    }
+
+    fn forked(machine: &mut Machine, tid: u32, parent: u32) {
+        let ids = [tid, parent, tid, parent];
+        let record: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+        machine.on_fork(Fields(&record)).expect("a record");
+    }
+
+    #[test]
+    fn a_child_has_its_parents_name_if_that_is_known() {
+        let (mut machine, mut tables) = (Machine::default(), TableBuilder::default());
+        named(&mut machine, &mut tables, 1, b"known\0");
+        let mut name = |machine: &mut Machine, tid| {
+            let name = machine.comm(&mut tables, tid);
+            tables.tables().name(name).to_owned()
+        };
+        assert_eq!(name(&mut machine, 2), ":2");
+        forked(&mut machine, 3, 2);
+        forked(&mut machine, 4, 1);
+        assert_eq!(name(&mut machine, 3), ":3");
+        assert_eq!(name(&mut machine, 4), "known");
+        // The number is used again.
+        forked(&mut machine, 4, 2);
+        assert_eq!(name(&mut machine, 4), ":4");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sexton_model::stack::NameId;
+use sexton_model::stack::{Inode, NameId};
 
 /// A process with more mapped files is broken or hostile: the kernel's own limit is 65,530.
 const MAX_MAPS: usize = 65_530;
@@ -15,7 +15,8 @@ pub(super) struct Map {
     pub(super) offset: u64,
     pub(super) module: NameId,
     pub(super) build_id: Option<Arc<[u8]>>,
-    pub(super) inode: Option<u64>,
+    pub(super) is_id_of_mapping: bool,
+    pub(super) inode: Option<Inode>,
     /// Tells one content of a path from another.
     pub(super) file: u32,
     /// Code made at run time: addresses are absolute.
@@ -87,6 +88,7 @@ mod tests {
             offset: 0,
             module: NameId(module),
             build_id: None,
+            is_id_of_mapping: false,
             inode: None,
             file: module,
             is_jit: false,

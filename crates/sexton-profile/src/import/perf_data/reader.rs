@@ -74,8 +74,8 @@ impl<'a, 'b> Reader<'a, 'b> {
         let parts = parts.map(|part| Feed::new(part, self.attrs.clone(), None));
         let parts: Vec<Feed<R>> = parts.collect();
         features.name_events(&mut self.attrs);
-        self.importer.machine.learn_build_ids(&features);
         self.features = features;
+        self.learn_features();
         self.report.stopped = if parts.is_empty() {
             feed.run(&mut |batch| self.take(batch))
         } else {
@@ -118,6 +118,12 @@ impl<'a, 'b> Reader<'a, 'b> {
         }
     }
 
+    fn learn_features(&mut self) {
+        let (node, release) = self.features.origin();
+        self.importer.symbols.recorded_on(node, release);
+        self.importer.machine.learn_build_ids(&self.features);
+    }
+
     fn apply_of_perf(&mut self, kind: u32, body: &[u8]) {
         match kind {
             kind::HEADER_ATTR => {
@@ -128,7 +134,7 @@ impl<'a, 'b> Reader<'a, 'b> {
             kind::HEADER_FEATURE => {
                 self.features.take(Fields(body));
                 self.features.name_events(&mut self.attrs);
-                self.importer.machine.learn_build_ids(&self.features);
+                self.learn_features();
                 self.event_names.clear();
             }
             kind::EVENT_UPDATE => {

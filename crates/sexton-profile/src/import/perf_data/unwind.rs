@@ -113,6 +113,7 @@ impl Unwinding {
                     pid,
                     module: from.tables.tables().name(map.module),
                     build_id: map.build_id.as_deref(),
+                    is_id_of_mapping: map.is_id_of_mapping,
                     inode: map.inode,
                     address: map.offset,
                     is_kernel: false,

@@ -68,6 +68,22 @@ impl<'a> FrameLine<'a> {
     }
 }
 
+/// Whether a line says where in its source the frame before it is, as `perf script -F +srcline`
+/// writes it: `  memcpy.S:611`, or `  libc.so.6[16727a]` where that is not known.
+pub(super) fn is_source(line: &[u8]) -> bool {
+    let Some(text) = line
+        .strip_prefix(b"  ")
+        .filter(|text| !text.starts_with(b" "))
+    else {
+        return false;
+    };
+    let is_number = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    let is_hex = |digits: &[u8]| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
+    let place = |mark: u8| Some(&text[memchr::memrchr(mark, text)? + 1..]);
+    let address = place(b'[').and_then(|rest| rest.strip_suffix(b"]"));
+    place(b':').is_some_and(is_number) || address.is_some_and(is_hex)
+}
+
 /// `+0x5a` at the end of a name is the place in the function.
 fn split_offset(function: &[u8]) -> (&[u8], u64) {
     let split = rfind(function, b"+0x").and_then(|at| {
@@ -133,6 +149,31 @@ mod tests {
         }
         for line in ["", "x y (z)", "12 abc", "12 (", "12  )"] {
             assert_eq!(FrameLine::parse(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_of_source_are_told_from_damage() {
+        for line in [
+            "  memcpy.S:611",
+            "  ??:0",
+            "  /a b/c.c:1",
+            "  [vdso][b46]",
+            "  libc.so.6[16727a]",
+        ] {
+            assert!(is_source(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "",
+            "  ",
+            "  a.c:",
+            "  a.c:x",
+            "a.c:1",
+            "\t7f53 a:1",
+            "  libc[xyz]",
+            "  libc[]",
+        ] {
+            assert!(!is_source(line.as_bytes()), "{line}");
         }
     }
 }

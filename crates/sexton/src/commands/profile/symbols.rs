@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
 use sexton_profile::symbols::{Function, Place, Symbols, UnwindTables};
-use sexton_symbols::recorded::{Kernel, Named, Recorded, Recording, Refusal};
+use sexton_symbols::recorded::{Kernel, Named, Origin, Recorded, Recording, Refusal};
 use sexton_symbols::unwinding::Tables;
 
 use crate::cli::profile::SymbolArgs;
@@ -28,6 +28,7 @@ pub struct FileSymbols {
     coming: Option<JoinHandle<Kernel>>,
     has_told_of_kernel: bool,
     n_refused: usize,
+    origin: Origin,
 }
 
 impl FileSymbols {
@@ -43,6 +44,7 @@ impl FileSymbols {
             coming: None,
             has_told_of_kernel: false,
             n_refused: 0,
+            origin: Origin::default(),
         })
     }
 
@@ -76,18 +78,13 @@ impl FileSymbols {
                     kernel.file().display()
                 );
             }
-            self.kernel = Some(kernel);
+            self.kernel.insert(kernel).recorded_on(&self.origin);
         }
         self.kernel.as_mut().expect("it was just read")
     }
 
     fn user(&mut self, place: &Place<'_>) -> Option<Named> {
-        let file = Recording {
-            path: place.module,
-            build_id: place.build_id,
-            inode: place.inode,
-        };
-        let named = self.files.function(file, place.address);
+        let named = self.files.function(recording(place), place.address);
         self.tell_refused();
         named
     }
@@ -100,6 +97,16 @@ impl FileSymbols {
                 eprintln!("sexton: {path}: {}", said(refusal));
             }
         }
+    }
+}
+
+/// The file of a place.
+fn recording<'a>(place: &Place<'a>) -> Recording<'a> {
+    Recording {
+        path: place.module,
+        build_id: place.build_id,
+        is_id_of_mapping: place.is_id_of_mapping,
+        inode: place.inode,
     }
 }
 
@@ -128,6 +135,11 @@ fn said(refusal: Refusal) -> &'static str {
             "functions have no names: the file there now is not the recorded one (another inode, \
              and no build-id was recorded); --symfs FOLDER uses the files below FOLDER"
         }
+        Refusal::Replaced => {
+            "functions have no names: the file there now is not the recorded one (another inode), \
+             and perf read its build-id only when the recording ended; perf record --buildid-mmap \
+             reads it in time, --symfs / uses the file all the same"
+        }
         Refusal::Deleted => {
             "functions have no names: the file was replaced or removed before it was recorded, \
              and no build-id was recorded"
@@ -153,6 +165,17 @@ impl Drop for FileSymbols {
 }
 
 impl Symbols for FileSymbols {
+    fn recorded_on(&mut self, node: Option<&str>, release: Option<&str>) {
+        self.origin = Origin {
+            host: node.map(str::to_owned),
+            release: release.map(str::to_owned),
+        };
+        self.files.recorded_on(&self.origin);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.recorded_on(&self.origin);
+        }
+    }
+
     fn resolve(&mut self, place: &Place<'_>) -> Option<Function> {
         let named = if place.is_kernel {
             self.kernel_function(place)
@@ -168,12 +191,7 @@ impl Symbols for FileSymbols {
     }
 
     fn unwind_tables(&mut self, place: &Place<'_>) -> Option<UnwindTables> {
-        let file = Recording {
-            path: place.module,
-            build_id: place.build_id,
-            inode: place.inode,
-        };
-        let found = self.files.unwind_tables(file);
+        let found = self.files.unwind_tables(recording(place));
         self.tell_refused();
         found.map(tables)
     }

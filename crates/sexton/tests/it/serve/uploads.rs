@@ -66,6 +66,48 @@ fn text_and_folded_stacks_are_opened() {
     assert_eq!(map.status, 422);
 }
 
+/// Weights of several events do not add up, whichever is first in a window.
+#[test]
+fn of_several_events_the_first_is_shown_unless_another_is_asked_for() {
+    let server = Server::over(&fixture(BUNDLE));
+    let sample = |at: &str, event: &str, function: &str| {
+        format!("app 7/7 [000] {at}: 5 {event}:\n\t7f10 {function}+0x0 (/app)\n\n")
+    };
+    let text = [
+        sample("10.000000", "cpu-clock", "work"),
+        sample("12.000000", "page-faults", "touch"),
+        sample("12.500000", "cpu-clock", "work"),
+    ];
+    let source = server.post("/api/v1/sources", text.concat().as_bytes());
+    let source = source.json();
+    let id = source["id"].as_str().unwrap();
+    let ask = |query: &str| {
+        server
+            .get(&format!("/api/v1/sources/{id}/flame{query}"))
+            .json()
+    };
+    let all = ask("");
+    assert_eq!(
+        (&all["event"], &all["samples"]),
+        (&"cpu-clock".into(), &2.into())
+    );
+    let (from, to) = (all["from"].as_u64().unwrap(), all["to"].as_u64().unwrap());
+    let late = ask(&format!("?from={}&to={to}", from + 1_500_000));
+    assert_eq!(
+        (&late["event"], &late["samples"]),
+        (&"cpu-clock".into(), &1.into())
+    );
+    let asked = ask("?event=page-faults");
+    assert_eq!(
+        (&asked["event"], &asked["total"]),
+        (&"page-faults".into(), &5.into())
+    );
+    assert!(
+        asked["names"].as_array().unwrap().contains(&"touch".into()),
+        "{asked}"
+    );
+}
+
 #[test]
 fn a_packed_bundle_is_opened() {
     let server = Server::over(&fixture(BUNDLE));
