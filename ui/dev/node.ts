@@ -30,7 +30,7 @@ const SOURCE: Source = {
 };
 
 function lane(id: string, group: string, label: string, kind: Lane["kind"], unit: Lane["unit"], max: number): Lane {
-  return { id, group, group_title: group, label, unit, kind, max, subject: null, about: `${label}.` };
+  return { id, group, group_title: group, label, unit, per_second: false, kind, max, subject: null, about: `${label}.` };
 }
 
 function tile(id: string, value: (time: number) => number | null, gaps: Tile["gaps"] = []): Tile {

@@ -26,6 +26,17 @@ test("what was not seen is not zero", () => {
   expect(quantity(null, "ratio")).toBe("not seen");
   expect(quantity(0, "ratio")).toBe("0.0 %");
   expect(quantity(911_281_152, "ns")).toBe("911 ms");
+  expect(quantity(97.4, "count", true)).toBe("97.4/s");
+  expect(quantity(null, "count", true)).toBe("not seen");
   expect(bytes(22.6 * 1024 * 1024)).toBe("22.6 MiB");
   expect(percent(0.0003)).toBe("< 0.1 %");
+  expect(percent(0.0999)).toBe("10 %");
 });
+
+test.each([
+  [1023, "1,023 B"],
+  [1536, "1.5 KiB"],
+  [1.25 * 2 ** 20, "1.3 MiB"],
+  [500 * 2 ** 20, "500 MiB"],
+  [2 ** 30 - 1, "1 GiB"],
+])("%d bytes are %s, as in a report", (n, words) => expect(bytes(n)).toBe(words));

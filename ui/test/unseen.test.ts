@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Lane, Tile } from "../src/api/types";
 import { unseen } from "../src/views/timeline/drawing";
-import { isUnseen } from "../src/views/timeline/row";
+import { eventCount, isUnseen } from "../src/views/timeline/row";
 
 const lane = (kind: Lane["kind"]): Lane => ({
   id: "x",
@@ -9,6 +9,7 @@ const lane = (kind: Lane["kind"]): Lane => ({
   group_title: "Units",
   label: "x",
   unit: "count",
+  per_second: false,
   kind,
   max: 0,
   subject: null,
@@ -42,4 +43,16 @@ test.each<[string, Tile, [number, number][]]>([
   ["gaps that are apart stay apart", tile([1, 1, 1], [[125, 130, "b"], [100, 110, "a"]]), [[100, 110], [125, 130]]],
 ])("unseen: %s", (_, given, expected) => {
   expect(unseen(given)).toEqual(expected);
+});
+
+const event = (at: number, count: number) => ({ at, count, kind: "x", text: "x", subject: { kind: "node", name: "" } });
+const told = { ...tile([1, 2, 0, 4]), events: [event(101, 1), event(112, 2), event(135, 4)] };
+
+test.each<[string, Tile, [number, number], string]>([
+  ["all of the time", told, [100, 140], "7"],
+  ["a window", told, [110, 130], "2 of 7"],
+  ["a window without one", told, [120, 130], "0 of 7"],
+  ["too many to be told one by one", { ...told, events: [], events_left_out: 7 }, [120, 140], "~4 of 7"],
+])("events of %s are counted", (_, given, window, expected) => {
+  expect(eventCount(7, given, window, [100, 140])).toBe(expected);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { perTime } from "../src/views/zombies/growth";
+import { perHour } from "../src/time/format";
 import { unbroken } from "../src/views/verdict/words";
 
 test.each([
@@ -11,12 +11,12 @@ test.each([
   expect(unbroken(text).replaceAll("\u00a0", "_")).toBe(expected);
 });
 
-const MINUTE = 60e6;
 test.each([
-  [86_400, 1 * MINUTE, "60 more a minute"],
-  [86_400, 60 * MINUTE, "3,600 more an hour"],
-  [86_400, 1440 * MINUTE, "86,400 more a day"],
-  [-48, 60 * MINUTE, "2 fewer an hour"],
-])("%d a day, seen for %d µs", (perDay, seen, expected) => {
-  expect(perTime(perDay, seen)).toBe(expected);
+  [310_456, "+310,000/h"],
+  [10_510, "+10,500/h"],
+  [2_232, "+2,200/h"],
+  [-48, "−48/h"],
+  [0, "+0/h"],
+])("%d an hour is %s, as in a report", (rate, expected) => {
+  expect(perHour(rate)).toBe(expected);
 });

@@ -11,6 +11,8 @@ use sexton_model::stack::StackSample;
 use sexton_profile::heatmap::{Grid, HeatMap, Shape};
 use sexton_store::{Bundle, StackPiece};
 
+use crate::stacks::of_shown_event;
+
 const SECOND: u64 = 1_000_000_000;
 
 /// Samples come at most this much later than others of their time.
@@ -153,11 +155,13 @@ pub(crate) fn settles_ns(bundle: &Bundle) -> u64 {
 /// Samples of a bundle from a moment on, chunk by chunk.
 pub(crate) fn chunks(bundle: &Bundle, from_ns: u64) -> impl Iterator<Item = Vec<StackSample>> {
     let window = Moment::from_ns(from_ns)..=Moment::from_ns(u64::MAX);
-    bundle.stacks(Some(window)).filter_map(|piece| match piece {
-        StackPiece::Chunk(chunk) => Some(chunk.samples),
-        // Told by whoever asks for a window.
-        StackPiece::Gap(..) => None,
-    })
+    bundle
+        .stacks(Some(window))
+        .filter_map(move |piece| match piece {
+            StackPiece::Chunk(chunk) => Some(of_shown_event(bundle, chunk).samples),
+            // A question about a window reports it.
+            StackPiece::Gap(..) => None,
+        })
 }
 
 #[cfg(test)]

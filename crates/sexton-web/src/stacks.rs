@@ -6,7 +6,7 @@ use sexton_model::moment::Moment;
 use sexton_model::stack::StackTables;
 use sexton_profile::import::Sink;
 use sexton_profile::merge::Merger;
-use sexton_store::{Bundle, StackPiece};
+use sexton_store::{Bundle, StackChunk, StackPiece};
 
 /// Samples that could not be read, from a moment on, and why.
 pub(crate) type Unread = (u64, String);
@@ -30,6 +30,7 @@ impl Samples {
         for piece in bundle.stacks(Some(window)) {
             match piece {
                 StackPiece::Chunk(chunk) => {
+                    let chunk = of_shown_event(bundle, chunk);
                     self.merger
                         .feed(chunk.segment, &chunk.samples, &chunk.tables, sink);
                 }
@@ -45,4 +46,16 @@ impl Samples {
     pub(crate) fn tables(&self) -> &StackTables {
         self.merger.tables()
     }
+}
+
+/// Of an imported profile with several events the samples of its first: cycles and page faults
+/// do not add up, and heat map, flame graph and functions have to be of the same samples.
+pub(crate) fn of_shown_event(bundle: &Bundle, mut chunk: StackChunk) -> StackChunk {
+    if let Some(first) = bundle.events().first() {
+        let tables = Arc::clone(&chunk.tables);
+        chunk
+            .samples
+            .retain(|sample| tables.name(sample.event) == first);
+    }
+    chunk
 }

@@ -1,7 +1,7 @@
 // Puts the page together: header, views, keys; opens sources and follows live ones.
 
 import type { Client } from "../api/client";
-import type { Source } from "../api/types";
+import type { Source, Sources } from "../api/types";
 import { h, replace } from "../dom/element";
 import { errorNotice, notice } from "../dom/notice";
 import { fromAddress } from "../state/address";
@@ -24,6 +24,9 @@ const LIVE_MS = 5_000;
 const READING_MS = 1_000;
 /** Judging costs the server more, so it is asked for less often: every so many looks. */
 const JUDGE_EVERY = 4;
+/** How often, and after how long, one that has just begun is asked again. */
+const YOUNG_TRIES = 10;
+const YOUNG_MS = 300;
 /** How long a page that is opened at a part of it is held there. */
 const SETTLE_MS = 2_000;
 
@@ -78,12 +81,13 @@ export class App {
       this.client.served ? drops((file) => void this.#openFile(file)) : null,
     );
     try {
-      const { sources, agent } = await this.client.sources();
+      const { sources, agent } = await this.#firstSources();
       this.#sources = sources;
       this.#context.hasAgent = agent;
     } catch (error) {
       replace(
         this.#main,
+        title("sexton"),
         errorNotice(error, () => void this.start()),
       );
       return;
@@ -91,6 +95,7 @@ export class App {
     if (this.#sources.length === 0) {
       replace(
         this.#main,
+        title("sexton"),
         notice(
           "empty",
           "No recording is open",
@@ -109,6 +114,17 @@ export class App {
     }
     this.#goToSection();
     void this.#watch();
+  }
+
+  /** A recording that has just begun has not noted the time of day: what is asked in times
+      since boot would mean nothing a moment later. */
+  async #firstSources(): Promise<Sources> {
+    for (let tried = 1; ; tried++) {
+      const answer = await this.client.sources();
+      const isYoung = answer.sources.some((source) => source.live && source.clock === "boot");
+      if (!isYoung || tried === YOUNG_TRIES) return answer;
+      await new Promise((wake) => setTimeout(wake, YOUNG_MS));
+    }
   }
 
   /** A link may lead to an incident, which is opened when it is asked for. */
@@ -156,7 +172,7 @@ export class App {
     this.#header.update(this.#sources);
     const notes = source.notes.length > 0 && notice("blind", "Parts of it could not be read", source.notes.join(" "));
     this.#main.className = source.kind;
-    replace(this.#main, notes, ...this.#views.map((view) => view.element));
+    replace(this.#main, title(source.name), notes, ...this.#views.map((view) => view.element));
     for (const view of this.#views) view.open();
   }
 
@@ -193,7 +209,9 @@ export class App {
     if (document.hidden || this.#header.isPaused || !(this.#context.source?.live || reading)) return;
     try {
       this.#sources = (await this.client.sources()).sources;
+      this.#header.answered(true);
     } catch {
+      this.#header.answered(false);
       this.#say("The server does not answer; showing what it sent last.");
       return;
     }
@@ -288,4 +306,9 @@ function fresh(source: string) {
     value: "",
     search: "",
   };
+}
+
+/** What the page is about, for who cannot see its head; a verdict's headline says more. */
+function title(name: string): HTMLElement {
+  return h("h1", "off-screen", name);
 }

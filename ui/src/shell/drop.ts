@@ -3,7 +3,7 @@
 import { h } from "../dom/element";
 
 export function drops(open: (file: File) => void): HTMLElement {
-  const veil = h("div", { class: "veil", attrs: { hidden: true } }, h("p", {}, "Drop the file to open it"));
+  const veil = h("div", { class: "veil", attrs: { role: "status", hidden: true } }, h("p", {}, "Drop the file to open it"));
   const hasFile = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
   addEventListener("dragover", (event) => {
     if (!hasFile(event)) return;

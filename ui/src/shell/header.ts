@@ -30,6 +30,7 @@ interface Actions {
 export class Header {
   readonly element = h("header", "top");
   #about = h("span", "about");
+  #following = h("span", "following");
   #sources = h("span", "sources");
   #nav: HTMLElement;
 
@@ -60,6 +61,7 @@ export class Header {
         h("span", "brand", "sexton"),
         this.#sources,
         this.#about,
+        this.#following,
         h("span", "grow"),
         h(
           "span",
@@ -100,17 +102,23 @@ export class Header {
         : "";
     const read = source.progress ?? 1;
     const reading = read < 1 && ` (${percent(read)} of it read so far)`;
-    replace(
-      this.#about,
-      kernel + when,
-      reading,
-      source.live && this.#follower(),
-    );
+    replace(this.#about, kernel + when, reading);
+    if (source.live !== this.#following.childElementCount > 0) {
+      replace(this.#following, source.live && this.#follower());
+    }
     document.title = `${source.node?.name ?? source.name}: sexton`;
   }
 
   /** Whether the page stays as it is while the node goes on. */
   isPaused = false;
+  #isAnswered = true;
+  #sayState = () => {};
+
+  /** Whether the server still answers: what is shown is live only then. */
+  answered(isAnswered: boolean): void {
+    this.#isAnswered = isAnswered;
+    this.#sayState();
+  }
 
   #follower(): HTMLElement {
     const state = h("span", "live");
@@ -120,15 +128,16 @@ export class Header {
       on: {
         click: () => {
           this.isPaused = !this.isPaused;
-          say();
+          this.#sayState();
         },
       },
     });
-    const say = () => {
-      state.textContent = this.isPaused ? "paused" : "● live";
+    this.#sayState = () => {
+      const now = this.#isAnswered ? "● live" : "no answer";
+      state.textContent = this.isPaused ? "paused" : now;
       button.textContent = this.isPaused ? "Follow" : "Pause";
     };
-    say();
+    this.#sayState();
     return h("span", {}, state, " ", button);
   }
 

@@ -12,6 +12,8 @@ export class Store {
   #state: State = { ...START };
   #listeners: Listener[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** Without what is being dragged, until the button is released. */
+  #undrafted: State | undefined;
 
   get state(): State {
     return this.#state;
@@ -21,20 +23,29 @@ export class Store {
     this.#listeners.push(listener);
   }
 
-  /** A step is something one wants to go back from; panning is not. */
-  set(patch: Partial<State>, how: "step" | "glide" = "glide"): void {
-    const left = toAddress(this.#state);
-    const changed = this.#apply({ ...this.#state, ...patch });
-    if (changed.size === 0) return;
+  /** A step is something one wants to go back from; panning is not. A draft is seen by views
+      and comes into the address by the step that ends it. */
+  set(patch: Partial<State>, how: "step" | "glide" | "draft" = "glide"): void {
+    const shown = this.#undrafted ?? this.#state;
+    const left = toAddress(shown);
+    if (how === "draft") this.#undrafted = shown;
+    else if (how === "step") this.#undrafted = undefined;
+    else if (this.#undrafted) this.#undrafted = { ...this.#undrafted, ...patch };
+    this.#apply({ ...this.#state, ...patch });
+    if (this.#address() === left) return;
     const isWaiting = this.#timer !== undefined;
     this.#forget();
     if (how === "step") {
       // What one goes back to is what was seen last.
       if (isWaiting) history.replaceState(null, "", left);
-      history.pushState(null, "", toAddress(this.#state));
+      history.pushState(null, "", this.#address());
     } else {
       this.#timer = setTimeout(() => this.#show(), ADDRESS_MS);
     }
+  }
+
+  #address(): string {
+    return toAddress(this.#undrafted ?? this.#state);
   }
 
   /** Takes the address over, now and whenever the user changes it. */
@@ -42,6 +53,7 @@ export class Store {
     const read = () => {
       // What was about to be written is of the entry that was left.
       this.#forget();
+      this.#undrafted = undefined;
       this.#apply(fromAddress(location.hash));
     };
     addEventListener("popstate", read);
@@ -56,7 +68,7 @@ export class Store {
 
   #show(): void {
     this.#forget();
-    history.replaceState(null, "", toAddress(this.#state));
+    history.replaceState(null, "", this.#address());
   }
 
   #apply(next: State): Set<Key> {

@@ -68,7 +68,7 @@ export function count(value: number): string {
 }
 
 /** `1 restart`, `1,457 restarts`. */
-export const plural = (n: number, thing: string): string => `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+export const plural = (n: number, thing: string, many = `${thing}s`): string => `${count(n)} ${n === 1 ? thing : many}`;
 
 /** The id of a container as the programs of containers show it. */
 export const shortId = (id: string): string => id.slice(0, 12);
@@ -76,21 +76,39 @@ export const shortId = (id: string): string => id.slice(0, 12);
 export function percent(ratio: number): string {
   const value = ratio * 100;
   if (value !== 0 && Math.abs(value) < 0.1) return "< 0.1 %";
-  return `${value.toFixed(Math.abs(value) < 10 ? 1 : 0)} %`;
+  return `${value.toFixed(Math.abs(value) < 9.95 ? 1 : 0)} %`;
 }
 
+/** As reports write sizes: `1,023 B`, `1.5 KiB`, `500 MiB`. */
 export function bytes(value: number): string {
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let size = value;
   let unit = 0;
-  while (Math.abs(size) >= 1024 && unit < units.length - 1) {
+  // What would be rounded to 1,024 of a unit is one of the next.
+  while (size >= 1023.5 && value >= 1024 && unit < units.length - 1) {
     size /= 1024;
     unit++;
   }
-  return `${unit === 0 ? size : short(size)} ${units[unit]}`;
+  const words = unit === 0 || size >= 99.95 ? count(size) : String(Number(size.toFixed(1)));
+  return `${words} ${units[unit]}`;
 }
 
-export function quantity(value: number | null, unit: LaneUnit): string {
+/** As reports write rates: two digits, because it is reckoned from a short watch; three where
+    the first is 1. */
+export function perHour(rate: number): string {
+  const whole = Math.round(Math.abs(rate));
+  const digits = Math.floor(Math.log10(Math.max(1, whole)));
+  const kept = whole < 2 * 10 ** digits ? 2 : 1;
+  const step = 10 ** Math.max(0, digits - kept);
+  return `${rate < 0 ? "−" : "+"}${count(Math.round(whole / step) * step)}/h`;
+}
+
+export function quantity(value: number | null, unit: LaneUnit, perSecond = false): string {
+  const words = amount(value, unit);
+  return perSecond && value !== null ? `${words}/s` : words;
+}
+
+function amount(value: number | null, unit: LaneUnit): string {
   if (value === null) return "not seen";
   switch (unit) {
     case "ratio":

@@ -135,9 +135,9 @@ facts! {
     gauge MEMCG_DYING_BYTES = "memcg_dying_bytes" in Bytes,
         shown: census("memcg.bytes", "memory held by dying cgroups"),
         metric: Metric::gauge("sexton_memcg_dying_bytes");
-    /// time of one read of the root's memory.stat, the file that readers poll
+    /// time of the first read of the root's memory.stat, which pays for what the kernel put off
     gauge MEMCG_STAT_READ_NS = "memcg_stat_read_ns" in Nanoseconds,
-        shown: census("memcg.read", "one read of memory.stat"),
+        shown: census("memcg.read", "first read of memory.stat"),
         metric: Metric::gauge("sexton_memcg_stat_read_seconds");
     /// memory cgroups that are alike: how many are live, dying, leaked, and what pins them
     event MEMCG_ORIGIN = "memcg_origin" of MemcgOrigin,

@@ -1,7 +1,7 @@
 //! Facts about network polling.
 
 use super::metric::{CORES, DEVICES, MAX_CORES, MAX_DEVICES, Metric};
-use super::show::{Group, MS, Mark, NAPI_DELAYED, SECOND, Series, Show};
+use super::show::{Group, MS, Mark, NAPI_DELAYED, NAPI_PENDING, SECOND, Series, Show};
 use crate::old;
 use crate::payload;
 use crate::payload::Fields;
@@ -36,7 +36,7 @@ fn from_old(fields: &Fields) -> Fields {
 
 fn waits(core: &Subject, delay: &NapiDelay) -> Option<Mark> {
     Some(Mark::new(
-        &NAPI_DELAYED,
+        &NAPI_PENDING,
         sentence(core, "NAPI poll pending", delay),
     ))
 }

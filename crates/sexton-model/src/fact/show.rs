@@ -281,8 +281,10 @@ lanes! {
         "each start of a container, as its runtime reports it";
     CONTAINERS_EXITED = "containers.exits" in Containers, "containers exited", ["containers"],
         "each exit of a container, as its runtime reports it";
-    NAPI_DELAYED = "network.starved" in Network, "NAPI starvation", ["napi"],
-        "NAPI polls delayed by more than half a second, and who occupied the core";
+    NAPI_PENDING = "network.pending" in Network, "NAPI polls found pending", ["napi"],
+        "looks that found a NAPI poll pending for over half a second, and who occupied the core";
+    NAPI_DELAYED = "network.starved" in Network, "NAPI polls delayed", ["napi"],
+        "NAPI polls that ran over half a second late, and who occupied the core";
     NETWORK = "network.drops" in Network, "packets dropped", ["network"],
         "packets and connections that the node dropped for lack of room";
     NICS = "nic.events" in Nic, "NIC events", ["klog", "nics"],

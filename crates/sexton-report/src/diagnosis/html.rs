@@ -24,7 +24,7 @@ pub fn html(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" \
          content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{}: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>",
+         <title>{}: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>",
         xml(&judged.node.name),
         state.name(),
     )?;
@@ -40,7 +40,7 @@ pub fn html(out: &mut dyn Write, judged: &Judged) -> io::Result<()> {
     remedies(out, diagnosis)?;
     evidence(out, judged)?;
     rest(out, judged)?;
-    writeln!(out, "</body>\n</html>")
+    writeln!(out, "</main>\n</body>\n</html>")
 }
 
 fn chains(out: &mut dyn Write, diagnosis: &Diagnosis) -> io::Result<()> {

@@ -27,6 +27,8 @@ struct LaneView {
     group_title: &'static str,
     label: String,
     unit: crate::index::LaneUnit,
+    /// Values are how much it grew in a second.
+    per_second: bool,
     kind: crate::index::LaneKind,
     /// The largest value of the whole source; for events the number of them.
     max: f64,
@@ -63,6 +65,7 @@ fn lane(lane: Lane<'_>, from_ns: u64, to_ns: u64) -> LaneView {
         group_title: lane.group.title(),
         label: lane.label,
         unit: lane.unit,
+        per_second: lane.is_per_second,
         kind: lane.kind,
         max,
         subject,

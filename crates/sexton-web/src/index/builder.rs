@@ -125,8 +125,10 @@ impl Index {
         let shown = match (fact.kind == FactKind::Counter, before) {
             (false, _) => value,
             // A counter that is reset begins anew.
-            (true, Some((_, last))) if value >= last => value - last,
-            (true, Some(_)) => value,
+            (true, Some((since_ns, last))) => {
+                let grown = if value >= last { value - last } else { value };
+                per_second(grown, at_ns - since_ns)
+            }
             (true, None) => return,
         };
         let before = before.filter(|(before, _)| at_ns - before <= series.cover_ns);
@@ -269,9 +271,47 @@ impl Index {
     }
 }
 
+#[allow(clippy::cast_precision_loss, reason = "shown with few digits")]
+fn per_second(grown: f64, during_ns: u64) -> f64 {
+    grown / (during_ns as f64 / 1e9)
+}
+
 fn cut(text: String) -> String {
     match text.char_indices().nth(MAX_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::fact::cgroup::CGROUP_BIRTHS;
+
+    use super::*;
+
+    #[test]
+    fn a_counter_is_shown_by_how_much_it_grows_in_a_second() {
+        let mut index = Index::default();
+        for (second, value) in [(1, 1000.0), (5, 1040.0), (7, 6.0)] {
+            index.add(&Record {
+                at: Moment::from_ns(second * 1_000_000_000),
+                sensor: "cgroups".into(),
+                subject: Subject::node(),
+                body: Body::Sample {
+                    fact: &CGROUP_BIRTHS,
+                    value,
+                },
+            });
+        }
+        let (_, grown) = index
+            .series()
+            .find(|(spec, _)| *spec.fact == CGROUP_BIRTHS)
+            .expect("it has a lane");
+        // 40 in 4 s; then it was reset, and has counted 6 in 2 s.
+        let columns = grown
+            .expect("values")
+            .columns(1_000_000_000, 1_000_000_000, 6);
+        assert_eq!(columns.max[1], Some(10.0));
+        assert_eq!(columns.max[5], Some(3.0));
     }
 }

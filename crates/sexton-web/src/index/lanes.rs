@@ -1,5 +1,6 @@
 //! The lanes of an index by their names.
 
+use sexton_model::fact::FactKind;
 use sexton_model::fact::show::Group;
 use sexton_model::subject::Subject;
 
@@ -15,6 +16,8 @@ pub(crate) struct Lane<'a> {
     pub(crate) group: Group,
     pub(crate) label: String,
     pub(crate) unit: LaneUnit,
+    /// A counter is shown by how fast it grew.
+    pub(crate) is_per_second: bool,
     pub(crate) kind: LaneKind,
     pub(crate) subject: Option<Subject>,
     pub(crate) about: &'static str,
@@ -41,6 +44,7 @@ impl Index {
                 group: series.group,
                 label: series.label.to_owned(),
                 unit: spec.fact.measure.into(),
+                is_per_second: spec.fact.kind == FactKind::Counter,
                 kind: series.draw.into(),
                 subject: None,
                 about: spec.fact.help,
@@ -54,6 +58,7 @@ impl Index {
                 group: spec.group,
                 label: spec.label.to_owned(),
                 unit: LaneUnit::Events,
+                is_per_second: false,
                 kind: LaneKind::Events,
                 subject: None,
                 about: spec.about,
@@ -88,6 +93,7 @@ fn of_core(number: u32, group: Group, pyramid: &Pyramid) -> Lane<'_> {
         group,
         label,
         unit: LaneUnit::Ratio,
+        is_per_second: false,
         kind: LaneKind::Heat,
         subject: Some(Subject::cpu(number)),
         about,

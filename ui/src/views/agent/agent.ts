@@ -11,13 +11,14 @@ import { bytes, count, dated, length, percent, plural } from "../../time/format"
 import { around, overlap } from "../../time/window";
 import { type Bar, barOf, lifeWords } from "./lives";
 
-/** More are in the fold below. */
+/** More are in the folds below. */
 const FEW = 5;
+const FEW_INCIDENTS = 3;
 
 export class AgentView implements View {
   readonly element = h("section", { class: "agent", attrs: { id: "agent", "aria-label": "Agent" } });
   #latest = new Latest();
-  #isUnfolded = false;
+  #unfolded = new Set<string>();
 
   constructor(
     private context: Context,
@@ -38,7 +39,8 @@ export class AgentView implements View {
     try {
       this.#draw(await this.context.client.agent(this.#latest.next()));
     } catch (error) {
-      if (isAborted(error)) return;
+      // What it said last stays, and the page says that the server is gone.
+      if (isAborted(error) || this.element.childElementCount > 0) return;
       replace(
         this.element,
         errorNotice(error, () => void this.#load()),
@@ -47,16 +49,23 @@ export class AgentView implements View {
   }
 
   #draw(agent: Agent): void {
-    const fold = this.element.querySelector<HTMLDetailsElement>("details");
-    this.#isUnfolded = fold?.open ?? this.#isUnfolded;
+    const focused = document.activeElement as HTMLElement | null;
+    const key = this.element.contains(focused) ? focused?.dataset.key : undefined;
+    for (const fold of this.element.querySelectorAll<HTMLDetailsElement>("details")) {
+      const name = fold.dataset.fold ?? "";
+      if (fold.open) this.#unfolded.add(name);
+      else this.#unfolded.delete(name);
+    }
     replace(
       this.element,
-      h("h2", {}, "What the agent found"),
-      ringWords(agent),
+      h("div", "bar-line", h("h2", {}, "What the agent found"), h("span", "quiet", countWords(agent))),
       agent.ring.trouble !== null && h("p", "bad", `The agent cannot record: ${agent.ring.trouble}`),
+      this.#incidents(agent),
       this.#lives(agent),
-      this.#incidents(agent.incidents),
+      ringWords(agent),
     );
+    const again = [...this.element.querySelectorAll<HTMLElement>("[data-key]")].find((one) => one.dataset.key === key);
+    if (key) again?.focus({ preventScroll: true });
   }
 
   #lives(agent: Agent): HTMLElement {
@@ -74,18 +83,19 @@ export class AgentView implements View {
         ),
         h("tbody", {}, ...lives.map((life) => this.#row(life, axis, agent.now))),
       );
-    const rest = agent.findings.slice(FEW);
+    const lives = inOrder(agent.findings);
+    const rest = lives.slice(FEW);
     const left = agent.findings_left_out > 0 && h("p", "quiet", `${count(agent.findings_left_out)} older ones are not shown.`);
     const more =
       rest.length > 0 &&
       h(
         "details",
-        { class: "fold", attrs: { open: this.#isUnfolded } },
-        h("summary", {}, `Earlier findings (${count(rest.length)})`),
-        table(rest, "Earlier findings"),
+        { class: "fold", attrs: { open: this.#unfolded.has("findings"), "data-fold": "findings" } },
+        h("summary", { attrs: { "data-key": "more findings" } }, `More findings (${count(rest.length)})`),
+        table(rest, "More findings"),
         left,
       );
-    return h("div", {}, table(agent.findings.slice(0, FEW), "The latest findings"), more);
+    return h("div", {}, h("h3", {}, "Findings over time"), table(lives.slice(0, FEW), "Findings over time"), more);
   }
 
   #row(life: Life, axis: Range, now: number): HTMLElement {
@@ -98,23 +108,32 @@ export class AgentView implements View {
       document.getElementById("timeline")?.scrollIntoView();
     };
     const name = seen
-      ? h("button", { class: "link", title: "Show this time on the time line", attrs: { type: "button" }, on: { click: show } }, title)
+      ? h(
+          "button",
+          {
+            class: "link",
+            title: "Show this time on the time line",
+            attrs: { type: "button", "data-key": `${life.finding} ${life.opened}` },
+            on: { click: show },
+          },
+          title,
+        )
       : title;
     return h(
       "tr",
       `life ${life.worst}`,
       h("td", {}, h("span", "code", life.finding.split(":")[0]), " ", h("span", "severity", life.worst), " ", name),
-      h("td", "when", dated(life.opened, "wall")),
+      h("td", { class: "when", title: dated(life.opened, "wall") }, openedWords(life.opened, now)),
       h("td", "when", lifeWords(life, now)),
       h("td", { class: "span", attrs: { "aria-hidden": "true" } }, drawn(barOf(range, axis))),
     );
   }
 
-  #incidents(incidents: Incident[]): HTMLElement {
+  #incidents({ incidents, now }: Agent): HTMLElement {
     if (incidents.length === 0) {
       return h("p", "quiet", "No incident: no finding was serious or critical.");
     }
-    const items = incidents.map((incident) =>
+    const item = (incident: Incident) =>
       h(
         "li",
         incident.severity,
@@ -122,26 +141,75 @@ export class AgentView implements View {
           "button",
           {
             class: "small",
-            attrs: { type: "button", "aria-label": `Open the incident of ${dated(incident.opened, "wall")}` },
+            attrs: { type: "button", "data-key": incident.id, "aria-label": `Open the incident of ${dated(incident.opened, "wall")}` },
             on: { click: () => this.openIncident(incident.id) },
           },
           "Open",
         ),
-        h("span", "when", ` ${dated(incident.opened, "wall")} `),
-        h("span", "code", incident.finding.split(":")[0]),
-        " ",
-        h("span", "severity", incident.severity),
-        " ",
-        ...breakable(incident.title),
-        h("span", "quiet", ` ${others(incident)}${bytes(incident.bytes)}${incident.is_whole ? "" : ", still being kept"}`),
-      ),
-    );
-    return h("div", {}, h("h3", {}, `Incidents (${count(incidents.length)})`), h("ul", "incidents", ...items));
+        h(
+          "span",
+          {},
+          h("span", "code", incident.finding.split(":")[0]),
+          " ",
+          h("span", "severity", incident.severity),
+          " ",
+          ...breakable(incident.title),
+          h(
+            "span",
+            "source",
+            `${dated(incident.opened, "wall")} UTC, ${ago(now - incident.opened)}; ${others(incident)}${bytes(incident.bytes)}${incident.is_whole ? "" : ", still being kept"}`,
+          ),
+        ),
+      );
+    const list = (some: Incident[]) => h("ul", "incidents", ...some.map(item));
+    const rest = incidents.slice(FEW_INCIDENTS);
+    const more =
+      rest.length > 0 &&
+      h(
+        "details",
+        { class: "fold", attrs: { open: this.#unfolded.has("incidents"), "data-fold": "incidents" } },
+        h("summary", { attrs: { "data-key": "earlier incidents" } }, `Earlier incidents (${count(rest.length)})`),
+        list(rest),
+      );
+    return h("div", {}, h("h3", {}, `Incidents (${count(incidents.length)})`), list(incidents.slice(0, FEW_INCIDENTS)), more);
   }
 }
 
+const GRAVEST = ["critical", "serious", "warning", "note"];
+
+/** Those that are open first, of these the gravest, of these the newest. */
+function inOrder(lives: Life[]): Life[] {
+  const rank = (life: Life) => (life.over === null ? 0 : GRAVEST.length) + GRAVEST.indexOf(life.worst);
+  return [...lives].sort((a, b) => rank(a) - rank(b) || b.opened - a.opened);
+}
+
+function countWords({ findings, incidents }: Agent): string {
+  const open = findings.filter((life) => life.over === null).length;
+  return `${plural(open, "finding")} open, ${count(findings.length - open)} over, ${plural(incidents.length, "incident")} kept`;
+}
+
+/** Of today, the time alone. */
+function openedWords(opened: number, now: number): string {
+  const [day, time] = dated(opened, "wall").split(" ");
+  return day === dated(now, "wall").split(" ")[0] ? time : `${day.slice(5)} ${time}`;
+}
+
+const UNITS: [string, number][] = [
+  ["s", 1e6],
+  ["min", 60e6],
+  ["h", 3600e6],
+  ["days", 86_400e6],
+];
+const UNIT_UP_TO = 120;
+
+/** In whole units: what was hours ago needs no seconds. */
+function ago(us: number): string {
+  const [unit, long] = UNITS.find(([, long]) => us < UNIT_UP_TO * long) ?? UNITS[UNITS.length - 1];
+  return `${Math.round(us / long)} ${unit} ago`;
+}
+
 function others({ others }: Incident): string {
-  return others === 0 ? "" : `and ${plural(others, "more finding")}; `;
+  return others === 0 ? "" : `with ${plural(others, "more finding")}; `;
 }
 
 function ringWords({ ring, now, cpu_ratio, memory_bytes }: Agent): HTMLElement {

@@ -20,20 +20,23 @@ export function shares(flame: Flame, node: number): { now: number; before: numbe
   return { now, before: flame.base_total ? base[node] / flame.base_total : 0 };
 }
 
-/** What a frame weighs, in words: samples of a clock weigh nanoseconds, others count. */
+/** What a frame weighs, in words: samples of a clock weigh nanoseconds, others count events. */
 export function weightWords(flame: Flame, node: number): string {
   const weight = flame.nodes.value[node];
-  if (isOf(flame, "clock")) return length(weight / 1000);
-  return isOf(flame, "cycles") ? `${count(weight)} cycles` : samplesWords(weight);
+  if (!isWeighed(flame)) return samplesWords(weight);
+  return flame.event.includes("clock") ? length(weight / 1000) : `${count(weight)} ${flame.event}`;
 }
 
 /** How much was looked at. Folded stacks tell how often, but not in how many samples. */
 export function totalWords(flame: Flame): string {
-  return samplesWords(isOf(flame, "clock") || isOf(flame, "cycles") ? flame.samples : flame.total);
+  if (!isWeighed(flame)) return samplesWords(flame.total);
+  const what = /clock|cycles/.test(flame.event) ? "" : ` of ${flame.event}`;
+  return `${samplesWords(flame.samples)}${what}`;
 }
 
-function isOf(flame: Flame, event: string): boolean {
-  return flame.event.includes(event) && flame.total > flame.samples;
+/** Whether a sample stands for many events, or for a time. */
+function isWeighed(flame: Flame): boolean {
+  return flame.event !== "" && flame.event !== "samples" && flame.total > flame.samples;
 }
 
 function samplesWords(n: number): string {

@@ -235,24 +235,24 @@ export class HeatMapView implements View {
     });
     this.#canvas.addEventListener("pointermove", (event) => {
       if (!this.#map) return;
-      if (start) this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, false);
+      if (start) this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, "draft");
       this.#hover(event, this.#map);
     });
     this.#canvas.addEventListener("pointerup", (event) => {
       if (start && this.#map)
-        this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, true);
+        this.#choose(rangeOfCells(this.#map, start, this.#cellOf(event, this.#map)), compares, "step");
       if (start) this.#setCompares(false);
       start = null;
     });
     this.#canvas.addEventListener("pointercancel", () => {
-      if (start && before) this.context.store.set(before, "glide");
+      if (start && before) this.context.store.set(before, "step");
       start = null;
     });
     this.#canvas.addEventListener("pointerleave", () => this.#tooltip.hide());
   }
 
-  #choose(range: Range, compares: boolean, done: boolean): void {
-    this.context.store.set(compares ? { base: range } : { selection: range }, done ? "step" : "glide");
+  #choose(range: Range, compares: boolean, how: "step" | "glide" | "draft"): void {
+    this.context.store.set(compares ? { base: range } : { selection: range }, how);
   }
 
   #hover(event: PointerEvent, map: HeatMap): void {
@@ -314,12 +314,12 @@ export class HeatMapView implements View {
         };
         this.#anchor = event.shiftKey ? (this.#anchor ?? at) : null;
         this.#cursor = next;
-        if (this.#anchor) this.#choose(rangeOfCells(map, this.#anchor, next), false, false);
+        if (this.#anchor) this.#choose(rangeOfCells(map, this.#anchor, next), false, "glide");
         this.#draw();
       } else if (event.key === "Enter") {
         const column = { column: at.column, row: 0 };
         if (!this.#anchor)
-          this.#choose(rangeOfCells(map, column, { column: at.column, row: map.rows - 1 }), false, true);
+          this.#choose(rangeOfCells(map, column, { column: at.column, row: map.rows - 1 }), false, "step");
       } else if (event.key === "b" && this.context.state.selection) {
         this.context.store.set({ base: this.context.state.selection, selection: null }, "step");
       } else {

@@ -125,7 +125,7 @@ export function marks(scene: { surface: { width: number }; window: Range }, tile
 
 /** What bodes ill is a filled diamond in the colour of trouble, all else a small dot. */
 export function bodesIll(event: TimelineEvent): boolean {
-  return /reset|timeout|timed out|stuck|fail|starv|lockup|stall|oom|hung|error|lost|down|transmit_queue/i.test(
+  return /reset|timeout|timed out|stuck|fail|starv|lockup|stall|oom|hung|error|lost|down|transmit_queue|napi_served/i.test(
     `${event.kind} ${event.text}`,
   );
 }

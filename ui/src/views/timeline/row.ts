@@ -1,6 +1,6 @@
 // One lane on the page: its label and its canvas, drawn only while it is in sight.
 
-import type { Lane, Tile } from "../../api/types";
+import type { Lane, Range, Tile } from "../../api/types";
 import { h, place } from "../../dom/element";
 import { count, quantity } from "../../time/format";
 
@@ -34,20 +34,39 @@ export class Row {
     this.#say(mostWords(lane));
   }
 
-  /** What has come may show that its zero is none. */
-  take(tile: Tile): void {
-    this.#say(this.lane.max === 0 && isUnseen(this.lane, tile) ? "not seen" : mostWords(this.lane));
+  /** What has come may show that its zero is none; of events, how many lie in the window. */
+  tell(tile: Tile, window: Range, all: Range): void {
+    const { lane } = this;
+    if (lane.max === 0) this.#say(isUnseen(lane, tile) ? "not seen" : mostWords(lane));
+    else if (lane.kind === "events") this.#say(eventCount(lane.max, tile, window, all));
   }
 
   #say(words: string): void {
+    if (this.#most.textContent === words) return;
     this.#most.textContent = words;
     this.canvas.setAttribute("aria-label", `${this.lane.label}: ${this.lane.about}. ${words}`);
   }
 }
 
-function mostWords({ kind, unit, max }: Lane): string {
+function mostWords({ kind, unit, max, per_second }: Lane): string {
   if (kind === "events") return count(max);
-  return max > 0 ? `max ${quantity(max, unit)}` : quantity(max, unit);
+  const words = quantity(max, unit, per_second);
+  return max > 0 ? `max ${words}` : words;
+}
+
+/** `57` of all the time; `3 of 57` of a window. */
+export function eventCount(all_of_it: number, tile: Tile, window: Range, all: Range): string {
+  const isAll = window[0] <= all[0] && window[1] >= all[1];
+  if (isAll) return count(all_of_it);
+  const inside = (at: number) => at >= window[0] && at <= window[1];
+  if (!tile.events_left_out) {
+    const n = (tile.events ?? []).reduce((sum, event) => sum + (inside(event.at) ? event.count : 0), 0);
+    return `${count(n)} of ${count(all_of_it)}`;
+  }
+  // Columns at the ends may lie half outside.
+  const middle = (i: number) => tile.from + (i + 0.5) * tile.step;
+  const n = tile.values.reduce<number>((sum, value, i) => sum + (inside(middle(i)) ? (value ?? 0) : 0), 0);
+  return `~${count(n)} of ${count(all_of_it)}`;
 }
 
 /** Nothing was seen in all of the tile, or gaps cover so much of it that no event means little. */

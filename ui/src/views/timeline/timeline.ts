@@ -203,7 +203,7 @@ export class Timeline implements View {
       all: () => this.context.all,
       move: (range) => this.context.setWindow(range),
       select: (range, done) => {
-        if (range[1] - range[0] >= 1) this.context.store.set({ selection: range }, done ? "step" : "glide");
+        if (range[1] - range[0] >= 1) this.context.store.set({ selection: range }, done ? "step" : "draft");
       },
       hover: (time, event) => this.#hover(time, event),
       click: (time, event) => this.#click(time, event),
@@ -294,7 +294,6 @@ export class Timeline implements View {
       const { tiles } = await client.tiles(source.id, wanted.slice(0, 256), range, columns, this.#latest.next());
       for (const tile of tiles) {
         this.#tiles.put(tile);
-        this.#rows.find((row) => row.lane.id === tile.lane)?.take(tile);
       }
       this.#draw();
     } catch (error) {
@@ -307,7 +306,7 @@ export class Timeline implements View {
   }
 
   #paint(): void {
-    const { window, state, source, theme } = this.context;
+    const { window, all, state, source, theme } = this.context;
     const width = this.#ruler.parentElement ? this.#plot.clientWidth : 0;
     if (width === 0) return;
     this.#words.textContent = rangeWords(window, source.clock);
@@ -321,6 +320,7 @@ export class Timeline implements View {
       const kept = this.#tiles.get(row.lane.id);
       if (!kept) continue;
       drawLane(scene, row.lane, kept);
+      row.tell(kept.tile, window, all);
       if (!this.#isDrawn) performance.mark(FIRST_LANES);
       this.#isDrawn = true;
     }

@@ -1,15 +1,17 @@
 // What is under the pointer, in words.
 
-import type { Lane, Tile } from "../../api/types";
+import type { Lane, Tile, TimelineEvent } from "../../api/types";
 import { h, place, replace } from "../../dom/element";
 import { type Clock, moment, quantity } from "../../time/format";
 import { type Mark } from "./drawing";
 import { valueAt } from "./tiles";
+import { subjectWords } from "../verdict/words";
 
 const MOST_EVENTS = 6;
 
+/** For the pointer alone: what it says, canvases and rows say by their labels, too. */
 export class Tooltip {
-  readonly element = h("div", { class: "tooltip", attrs: { role: "tooltip", hidden: true } });
+  readonly element = h("div", { class: "tooltip", attrs: { "aria-hidden": "true", hidden: true } });
 
   constructor() {
     // What it was about has moved or gone.
@@ -47,7 +49,7 @@ export function laneWords(
   if (gap) return [head, h("div", {}, `not seen: ${gap[2]}`), when];
   const value = valueAt(tile, time);
   if (lane.kind === "events" && value === 0) return [head, h("div", {}, "none here"), when];
-  return [head, h("div", {}, quantity(value, lane.unit)), when];
+  return [head, h("div", {}, quantity(value, lane.unit, lane.per_second)), when];
 }
 
 function eventWords(mark: Mark, clock: Clock): HTMLElement[] {
@@ -58,9 +60,16 @@ function eventWords(mark: Mark, clock: Clock): HTMLElement[] {
         "div",
         {},
         h("span", "quiet", `${moment(event.at, clock, 1000)} `),
-        `${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
+        `${ofWhom(event)}${event.text}${event.count > 1 ? ` (${event.count} alike)` : ""}`,
       ),
     );
   const more = mark.events.length - shown.length;
   return more > 0 ? [...shown, h("div", "quiet", `and ${more} more`)] : shown;
+}
+
+/** What could not be seen of one core or file says the same of each. */
+function ofWhom({ subject, text }: TimelineEvent): string {
+  const isOfAll = subject.kind === "node" || subject.kind === "sensor" || subject.name === "";
+  const words = subjectWords(subject);
+  return isOfAll || text.includes(subject.name) ? "" : `${words}: `;
 }

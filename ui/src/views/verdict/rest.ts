@@ -95,10 +95,17 @@ export function nodeFacts(diagnosis: Diagnosis): HTMLElement | null {
 
 /** Settings keep their own names; the rest reads as words. */
 function factWords(name: string): string {
-  const setting = /^(sysctl|boot)_(.+)$/.exec(name);
-  if (setting) return `${setting[1] === "boot" ? "boot option" : "sysctl"} ${setting[2]}`;
+  const option = /^boot_(.+)$/.exec(name);
+  if (option) return `Boot option ${option[1]}`;
+  const setting = /^sysctl_(.+)$/.exec(name);
+  if (setting) return sysctl(setting[1]);
   const words = name.replace(/_/g, " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** `net_core_dev_weight` is `net.core.dev_weight`. */
+function sysctl(name: string): string {
+  return name.replace(/^net_(core|ipv4|ipv6|netfilter)_/, "net.$1.").replace(/^(kernel|vm|fs)_/, "$1.");
 }
 
 export function fold(title: string, body: HTMLElement, open = false): HTMLElement {

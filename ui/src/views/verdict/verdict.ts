@@ -161,6 +161,8 @@ export class Verdict implements View {
     const link = finding ? undefined : diagnosis?.links.find((link) => nameOf(link) === name);
     const chosen = (element: HTMLElement) =>
       finding ? element.dataset.finding === id : link !== undefined && element.dataset.link === name;
+    const opener = this.element.querySelector<HTMLElement>("[aria-expanded=true]");
+    const isInside = this.#detail.contains(document.activeElement);
     let holder: HTMLElement | undefined;
     for (const element of this.element.querySelectorAll<HTMLElement>("[data-finding], [data-link]")) {
       element.setAttribute("aria-expanded", String(chosen(element)));
@@ -170,6 +172,8 @@ export class Verdict implements View {
       (finding && diagnosis && findingDetail(this.context, diagnosis, finding)) || (link && linkDetail(this.context, link));
     replace(this.#detail, detail && this.#closing(detail));
     this.#putDetail(holder);
+    // What had the focus is gone: it goes back to what had opened it.
+    if (isInside && !detail) opener?.focus({ preventScroll: true });
   }
 
   /** What opens also closes: by this button, by Esc, by a second click. */

@@ -4,7 +4,7 @@ import type { Zombies } from "../../api/types";
 import { h } from "../../dom/element";
 import { surface } from "../../draw/surface";
 import type { Context } from "../../shell/context";
-import { count, plural, type Clock, moment } from "../../time/format";
+import { count, type Clock, moment, perHour, plural } from "../../time/format";
 
 const HEIGHT = 120;
 const EDGE = { left: 62, right: 64, top: 10, bottom: 20 };
@@ -12,26 +12,13 @@ const EDGE = { left: 62, right: 64, top: 10, bottom: 20 };
 export function growthChart(context: Context, zombies: Zombies): HTMLElement {
   const { growth } = zombies;
   const last = growth.dying.findLast((value) => value !== null);
-  const seen = growth.at[growth.at.length - 1] - growth.at[0];
-  const rate = growth.per_day === null ? "" : `, ${perTime(growth.per_day, seen)} at this rate`;
-  const words = `Dying memory cgroups, ${plural(growth.at.length, "count")}${last == null ? "" : `, ${count(last)} at the end`}${rate}`;
+  const rate = growth.per_day === null ? "" : `, ${perHour(growth.per_day / 24)} at this rate`;
+  const words = `Dying memory cgroups, ${plural(growth.at.length, "census", "censuses")}${last == null ? "" : `, ${count(last)} at the end`}${rate}`;
   const canvas = h("canvas", { attrs: { role: "img", "aria-label": words } });
   const place = h("div", "canvas-place", canvas);
   const draw = () => place.clientWidth > 0 && drawGrowth(canvas, place.clientWidth, context, zombies);
   new ResizeObserver(draw).observe(place);
   return h("figure", "growth", h("figcaption", {}, words), place);
-}
-
-const DAY_MINUTES = 1440;
-const MINUTE_US = 60e6;
-
-/** How fast it grows, over a time that was about seen: nobody knows the day from a minute. */
-export function perTime(perDay: number, seenUs: number): string {
-  const minutes = seenUs / MINUTE_US;
-  const [share, time] =
-    minutes < 30 ? [1, "a minute"] : minutes < DAY_MINUTES / 2 ? [60, "an hour"] : [DAY_MINUTES, "a day"];
-  const amount = (perDay / DAY_MINUTES) * share;
-  return `${count(Math.abs(amount))} ${amount < 0 ? "fewer" : "more"} ${time}`;
 }
 
 function drawGrowth(canvas: HTMLCanvasElement, width: number, context: Context, zombies: Zombies): void {

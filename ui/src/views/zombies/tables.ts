@@ -105,10 +105,25 @@ function bar(value: number | null, most: number): Cell {
   return h("span", "amount-cell", h("span", "number", count(value)), shape);
 }
 
+/** The rest is shown on request. */
+const MOST_ROWS = 100;
+
 function table(heads: string[], rows: Cell[][]): HTMLElement {
   const head = h("tr", {}, ...heads.map((words) => h("th", { attrs: { scope: "col" } }, words)));
-  const body = rows.map((cells) =>
-    h("tr", {}, ...cells.map((cell, i) => h("td", { attrs: { "data-head": heads[i] } }, cell))),
-  );
-  return h("div", "wide", h("table", "records", h("thead", {}, head), h("tbody", {}, ...body)));
+  const row = (cells: Cell[]) =>
+    h("tr", {}, ...cells.map((cell, i) => h("td", { attrs: { "data-head": heads[i] } }, cell)));
+  const body = h("tbody", {}, ...rows.slice(0, MOST_ROWS).map(row));
+  const wide = h("div", "wide", h("table", "records", h("thead", {}, head), body));
+  const rest = rows.slice(MOST_ROWS);
+  if (rest.length === 0) return wide;
+  const show = () => {
+    const first = row(rest[0]);
+    first.tabIndex = -1;
+    body.append(first, ...rest.slice(1).map(row));
+    more.remove();
+    first.focus();
+  };
+  const words = `Show ${count(rest.length)} more`;
+  const more = h("button", { class: "small", attrs: { type: "button" }, on: { click: show } }, words);
+  return h("div", {}, wide, more);
 }

@@ -9,10 +9,11 @@ use crate::source::State;
 const MAX_EVENTS: usize = 300;
 
 /// Lanes whose events are drawn on a heat map.
-const DRAWN: [&str; 4] = [
+const DRAWN: [&str; 5] = [
     "nic.events",
     "log.kernel",
     "units.restarts",
+    "network.pending",
     "network.starved",
 ];
 
