@@ -25,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 everywhere("a perf.data alone starts at its heat map, and has no empty parts", "", async (page) => {
   const file = `${ROOT}fixtures/6.18-debian12/perf/fp.data`;
   await drop(page, "fp.data", readFileSync(file));
-  await page.locator(".top", { hasText: "fp.data" }).waitFor();
+  await page.locator("main.profile").waitFor();
   await page.locator("#heatmap .legend", { hasText: /[1-9]\d* samples in a cell/ }).waitFor();
   expect(await page.locator("#heatmap canvas").isVisible()).toBe(true);
   const box = await page.locator("#heatmap canvas").boundingBox();
