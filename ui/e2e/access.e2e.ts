@@ -1,99 +1,144 @@
-// What axe finds on the page: nothing, in each state, in both themes and at both sizes.
+// What axe finds on the page: nothing, in each state, in both themes and at both sizes. The
+// agent's screen is in ways.e2e.ts, all sorts of recordings in numbers.e2e.ts.
 
-import axe from "axe-core";
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { on, open, withBrowser } from "./stage";
+import { violations } from "./axe";
+import { drop } from "./files";
+import { LOOKS, lookOf } from "./looks";
+import { ROOT, serve } from "./server";
+import { blank, drag, on, open, withBrowser } from "./stage";
 
 withBrowser();
 
+type State = [name: string, reach: (page: Page) => Promise<unknown>];
+
+const press = (name: string) => (page: Page) => page.getByRole("button", { name, exact: true }).first().click();
+
 /** Each brings the page from the state before into another. */
-const STATES: [string, (page: Page) => Promise<void>][] = [
+const STATES: State[] = [
   ["as it opens", async () => {}],
   ["with the evidence of a finding", (page) => page.locator('[data-finding^="CPU002"]').first().click()],
+  ["with a command copied", (page) => page.locator(".detail .command button").first().click()],
   ["with the evidence of a link", (page) => page.locator(".chain .arrow").first().click()],
-  [
-    "with everything unfolded",
-    (page) =>
-      page.locator("details").evaluateAll((all) => all.forEach((fold) => ((fold as HTMLDetailsElement).open = true))),
-  ],
-  [
-    "with its functions as a table",
-    async (page) => {
-      await page.getByRole("button", { name: "Functions" }).click();
-      await page.locator(".top-functions button.link").first().click();
-    },
-  ],
+  ["with all closed", (page) => page.keyboard.press("Escape")],
+  ["with the sentence of an event", (page) => page.evaluate(() => {
+    location.hash = "#window=1794786100000000-1794786110000000&finding=NIC001:drill-far";
+  })],
+  ["with a row for each thread", press("Threads")],
+  ["with long columns", press("Long")],
+  ["with one core", (page) => page.getByLabel("Count samples of").selectOption("core")],
+  ["with one function", (page) => page.getByLabel("Count samples of").selectOption("function")],
+  ["with all of it", async (page) => {
+    await page.getByLabel("Count samples of").selectOption("all");
+    await press("Sub-second")(page);
+    await page.keyboard.press("0");
+  }],
+  ["with a selection", async (page) => {
+    await drag(page, page.locator("#heatmap canvas"), [0.5, 0.8], [0.6, 0.3]);
+  }],
+  ["with a difference", async (page) => {
+    await press("Compare")(page);
+    await drag(page, page.locator("#heatmap canvas"), [0.2, 0.8], [0.3, 0.3]);
+    await page.locator(".flame-words", { hasText: "compared with" }).waitFor();
+  }],
+  ["with the functions of a difference", press("Functions")],
+  ["with its functions as a table", async (page) => {
+    await page.keyboard.press("Escape");
+    await page.locator(".top-functions button.link").first().click();
+  }],
+  ["with a flame graph that is zoomed", async (page) => {
+    await press("Graph")(page);
+    await page.locator("#flame canvas").focus();
+    for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+  }],
+  ["with flames that grow up", press("As flames")],
+  ["with a search", (page) => page.locator("#flame-search").fill("memcg")],
+  ["with a search that finds nothing", (page) => page.locator("#flame-search").fill("no such function")],
+  ["with zombies by unit", press("By unit")],
+  ["with zombies by file", press("By pinning file")],
+  ["with everything unfolded", (page) =>
+    page.locator("details").evaluateAll((all) => {
+      for (const fold of all) (fold as HTMLDetailsElement).open = true;
+    })],
   ["with help", (page) => page.keyboard.press("?")],
 ];
 
-const SIZES = { desk: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
-
-async function violations(page: Page): Promise<string[]> {
-  // Evaluated, not added as a script: the page's policy allows none but its own.
-  await page.evaluate(axe.source);
-  const { found, undecided } = await page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: typeof import("axe-core") };
-    const { violations, incomplete } = await axe.run(document);
-    const contrast = incomplete.filter((rule) => rule.id === "color-contrast");
-    return {
-      found: violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 160)}`)),
-      undecided: contrast.flatMap((rule) => rule.nodes.map((node) => node.target.join(" "))),
-    };
-  });
-  return [...found, ...(await tooFaint(page, undecided))];
+async function check(page: Page, name: string): Promise<void> {
+  await page.waitForTimeout(200);
+  expect(await violations(page), name).toEqual([]);
 }
 
-/** What axe leaves undecided because a transparent canvas lies over it, or because it is one
-    character: the text's colour against the nearest background that is painted. */
-function tooFaint(page: Page, undecided: string[]): Promise<string[]> {
-  return page.evaluate((selectors) => {
-    const parts = (colour: string) => (colour.match(/[\d.]+/g) ?? []).map(Number);
-    const light = (colour: string) => {
-      const [r, g, b] = parts(colour).map((part) => {
-        const share = part / 255;
-        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-      });
-      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const faint: string[] = [];
-    for (const selector of selectors) {
-      const element = document.querySelector(selector);
-      if (!element) continue;
-      let behind = "rgb(255, 255, 255)";
-      let solid = 1;
-      for (let at: Element | null = element; at; at = at.parentElement) {
-        const style = getComputedStyle(at);
-        solid *= Number(style.opacity);
-        const alpha = parts(style.backgroundColor)[3] ?? 1;
-        if (alpha === 0) continue;
-        behind = style.backgroundColor;
-        if (alpha < 1) faint.push(`see-through background: ${selector}`);
-        break;
-      }
-      const [a, b] = [light(getComputedStyle(element).color), light(behind)];
-      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-      if (ratio < 4.5 || solid < 1) faint.push(`contrast ${ratio.toFixed(2)}, opacity ${solid}: ${selector}`);
-    }
-    return faint;
-  }, undecided);
-}
-
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const [size, viewport] of Object.entries(SIZES)) {
-    test(`axe finds nothing, ${colorScheme}, ${size}`, async () => {
-      await on(await open("", { viewport, colorScheme }), async (page) => {
-        // All parts are read when they come into sight.
-        for (const section of ["timeline", "heatmap", "flame", "zombies", "verdict"]) {
-          await page.locator(`#${section}`).evaluate((element) => element.scrollIntoView());
-          await page.waitForTimeout(400);
-        }
-        for (const [name, reach] of STATES) {
-          await reach(page);
-          await page.waitForTimeout(200);
-          expect(await violations(page), name).toEqual([]);
-        }
-      });
-    });
+/** All parts are read when they come into sight. */
+async function seeAll(page: Page): Promise<void> {
+  for (const section of ["timeline", "heatmap", "flame", "zombies", "verdict"]) {
+    await page.locator(`#${section}`).evaluate((element) => element.scrollIntoView());
+    await page.waitForTimeout(400);
   }
 }
+
+test.each(LOOKS)("axe finds nothing on a recording, %s, %s", async (...look) => {
+  await on(await open("", lookOf(look)), async (page) => {
+    await seeAll(page);
+    for (const [name, reach] of STATES) {
+      await reach(page);
+      await check(page, name);
+    }
+  });
+}, 180_000);
+
+test.each(LOOKS)("axe finds nothing where something went wrong, %s, %s", async (...look) => {
+  const stage = await open("", lookOf(look));
+  await on({ ...stage, complaints: [] }, async (page) => {
+    await page.locator("input[type=file]").setInputFiles({
+      name: "photo.png",
+      mimeType: "image/png",
+      buffer: Buffer.from([0x89, 0x50, 0x4e, 0x47]),
+    });
+    await page.locator(".toast", { hasText: "photo.png:" }).waitFor();
+    await check(page, "a file that cannot be opened");
+    const problem = { status: 500, title: "broken", detail: "cannot read the records" };
+    for (const what of ["diagnosis", "lanes", "zombies", "heatmap?*", "flame?*"]) {
+      await page.route(`**/${what}`, (route) => route.fulfill({ status: 500, json: problem }));
+    }
+    await page.reload();
+    await seeAll(page);
+    expect(await page.locator(".notice.error").count()).toBe(5);
+    await check(page, "no question is answered");
+    await page.route("**/sources", (route) => route.abort());
+    await page.reload();
+    await page.locator(".notice.error").waitFor();
+    await check(page, "no server");
+  });
+});
+
+test.each(LOOKS)("axe finds nothing on a profile alone, %s, %s", async (...look) => {
+  await on(await open("", lookOf(look)), async (page) => {
+    await drop(page, "out.perf.gz", await readFile(`${ROOT}fixtures/synthetic/perf-script/stacks.txt.gz`), async () => {
+      await check(page, "a file over the page");
+    });
+    await page.locator("#heatmap .legend", { hasText: /[1-9]\d* samples in a cell/ }).waitFor();
+    await check(page, "a profile with times");
+    await drop(page, "stacks.folded", Buffer.from("app;main;work 90\napp;main;rest 10\n"));
+    await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
+    await check(page, "a profile without times");
+  });
+});
+
+test.each(LOOKS)("axe finds nothing on a node that is recorded, %s, %s", async (...look) => {
+  const server = await serve("serve");
+  try {
+    await on(await blank(lookOf(look)), async (page) => {
+      await page.goto(server.address);
+      await page.locator(".state").waitFor();
+      await page.getByRole("button", { name: "Pause" }).waitFor();
+      await seeAll(page);
+      await check(page, "live");
+      await page.getByRole("button", { name: "Pause" }).click();
+      await check(page, "paused");
+    });
+  } finally {
+    await server.stop();
+  }
+});

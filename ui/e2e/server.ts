@@ -5,7 +5,7 @@
 // SEXTON_BUNDLE  the recording, a folder; the one in fixtures/ if not given.
 // SEXTON_URL     a server that runs already, which is asked instead of a new one.
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,10 +20,29 @@ declare module "vitest" {
   }
 }
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const PROGRAM = process.env.SEXTON ?? `${ROOT}target/debug/sexton`;
+
+/** A server of its own, on what its arguments name. */
+export async function serve(...args: string[]): Promise<{ address: string; stop(): Promise<void> }> {
+  const server = spawn(PROGRAM, [...args, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "pipe"] });
+  const ended = new Promise<void>((resolve) => server.once("exit", () => resolve()));
+  const stop = () => {
+    server.kill("SIGINT");
+    return ended;
+  };
+  return { address: await addressOf(server), stop };
+}
+
+/** What a command of sexton prints. Findings make its exit code 1. */
+export function output(...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync(PROGRAM, args, { encoding: "utf8", maxBuffer: 64 << 20 });
+  if (status === null || status === 2) throw new Error(`sexton ${args.join(" ")}: ${stderr}`);
+  return stdout;
+}
 
 export default async function setup(project: TestProject): Promise<() => void> {
-  const program = process.env.SEXTON ?? `${ROOT}target/debug/sexton`;
+  const program = PROGRAM;
   const folder = mkdtempSync(join(tmpdir(), "sexton-e2e-"));
   const bundle = process.env.SEXTON_BUNDLE ?? unpacked(join(folder, "drill"));
   for (const path of [program, bundle]) {

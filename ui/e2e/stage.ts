@@ -1,7 +1,8 @@
 // A real Chromium, a page in it, and everything it complained about.
 
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
-import { afterAll, beforeAll, expect, inject } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { LOOKS, lookOf, type Size } from "./looks";
 
 export interface Stage {
   page: Page;
@@ -47,6 +48,15 @@ export async function on(stage: Stage, test: (page: Page) => Promise<void>): Pro
   } finally {
     await stage.close();
   }
+}
+
+type Act = (page: Page, size: Size) => Promise<void>;
+
+/** A test of the page as the address says, at both sizes and in both themes. */
+export function everywhere(name: string, hash: string, act: Act, options: BrowserContextOptions = {}): void {
+  test.each(LOOKS)(`${name}, %s, %s`, async (...look) => {
+    await on(await open(hash, { ...lookOf(look), ...options }), (page) => act(page, look[1]));
+  });
 }
 
 export async function drag(

@@ -8,7 +8,10 @@ import { gunzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { expect, inject, test } from "vitest";
 import { manyFrames } from "../dev/many.mjs";
-import { blank, drag, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
+import { violations } from "./axe";
+import { drop } from "./files";
+import { LOOKS, lookOf } from "./looks";
+import { blank, drag, everywhere, on, open, percentIn, shareOf, stateOf, withBrowser } from "./stage";
 
 /** The same drag on the same picture: what it selects, in each view. */
 async function dragged(page: Page): Promise<(string | null)[]> {
@@ -26,18 +29,18 @@ async function dragged(page: Page): Promise<(string | null)[]> {
 
 withBrowser();
 
-test("the exported file opens from disk and asks nobody", async () => {
+test.each(LOOKS)("the exported file opens from disk and asks nobody, %s, %s", async (...look) => {
   const folder = await mkdtemp(join(tmpdir(), "sexton-page-"));
   const file = join(folder, "page.html");
   let served: (string | null)[] = [];
-  await on(await open(), async (page) => {
+  await on(await open("", lookOf(look)), async (page) => {
     served = await dragged(page);
     await page.keyboard.press("Escape");
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Export" }).click();
     await (await download).saveAs(file);
   });
-  const stage = await blank();
+  const stage = await blank(lookOf(look));
   const asked: string[] = [];
   stage.page.on("request", (request) => asked.push(request.url()));
   try {
@@ -64,134 +67,151 @@ test("the exported file opens from disk and asks nobody", async () => {
   }
 });
 
-test("each thread has a row, and a click on its name keeps to it", async () => {
-  await on(await open("#view=threads"), async (page) => {
-    const canvas = page.locator("#heatmap canvas");
-    await canvas.scrollIntoViewIfNeeded();
-    await page.waitForTimeout(700);
-    const map = await (await fetch(new URL("api/v1/sources/main/heatmap?view=threads&rows=30", inject("address")))).json();
-    expect(map.tracks.length).toBe(map.rows);
-    const box = await canvas.boundingBox();
-    if (!box) throw new Error("there is no heat map");
-    await page.mouse.click(box.x + 20, box.y + 18 + 8);
-    const state = await stateOf(page);
-    expect([state.get("by"), state.get("value")]).toEqual(["thread", map.tracks[0].value]);
-    await page.locator(".flame-words", { hasText: `of thread ${map.tracks[0].value}` }).waitFor();
-    const words = await page.locator(".flame-words").textContent();
-    expect(words).toContain(`${map.tracks[0].samples.toLocaleString("en-US")} samples`);
-  });
+everywhere("each thread has a row, and a click on its name keeps to it", "#view=threads", async (page) => {
+  const canvas = page.locator("#heatmap canvas");
+  await canvas.scrollIntoViewIfNeeded();
+  await page.waitForTimeout(700);
+  const map = await (await fetch(new URL("api/v1/sources/main/heatmap?view=threads&rows=30", inject("address")))).json();
+  expect(map.tracks.length).toBe(map.rows);
+  const box = await canvas.boundingBox();
+  if (!box) throw new Error("there is no heat map");
+  await page.mouse.click(box.x + 20, box.y + 18 + 8);
+  const state = await stateOf(page);
+  expect([state.get("by"), state.get("value")]).toEqual(["thread", map.tracks[0].value]);
+  await page.locator(".flame-words", { hasText: `of thread ${map.tracks[0].value}` }).waitFor();
+  const words = await page.locator(".flame-words").textContent();
+  expect(words).toContain(`${map.tracks[0].samples.toLocaleString("en-US")} samples`);
 });
 
-test("samples of one container or pod can be chosen, and there being none is said", async () => {
-  await on(await open(), async (page) => {
-    await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
-    for (const what of ["container", "pod"]) {
-      await page.getByLabel("Count samples of").selectOption(what);
-      await page.locator("#heatmap option", { hasText: /none in this window|all of them/ }).waitFor({ state: "attached" });
-      const { parts } = await (
-        await fetch(new URL(`api/v1/sources/main/heatmap?by=${what}`, inject("address")))
-      ).json();
-      await page.waitForTimeout(300);
-      const options = await page.getByLabel("Which one").locator("option").allTextContents();
-      expect(options.length).toBe(1 + parts.length);
-      expect(options[0]).toBe(parts.length === 0 ? "(none in this window)" : "(all of them)");
-    }
-  });
+everywhere("samples of one container or pod can be chosen, and there being none is said", "", async (page) => {
+  await page.locator("#heatmap canvas").scrollIntoViewIfNeeded();
+  for (const what of ["container", "pod"]) {
+    await page.getByLabel("Count samples of").selectOption(what);
+    await page.locator("#heatmap option", { hasText: /none in this window|all of them/ }).waitFor({ state: "attached" });
+    const { parts } = await (
+      await fetch(new URL(`api/v1/sources/main/heatmap?by=${what}`, inject("address")))
+    ).json();
+    await page.waitForTimeout(300);
+    const options = await page.getByLabel("Which one").locator("option").allTextContents();
+    expect(options.length).toBe(1 + parts.length);
+    expect(options[0]).toBe(parts.length === 0 ? "(none in this window)" : "(all of them)");
+  }
 });
 
-test.each([
-  ["desk", { width: 1280, height: 800 }],
-  ["phone", { width: 390, height: 844 }],
-] as const)("with an agent its ring, findings and incidents come first, %s", async (_, viewport) => {
-  await on(await open("", { viewport }), async (page) => {
-    const { from, to } = await (await fetch(new URL("api/v1/sources/main", inject("address")))).json();
-    const agent = {
-      now: to,
-      started: from,
-      ring: { from: from - 3_600_000_000, boots: 2, bytes: 1 << 20, max_bytes: 1 << 30, trouble: null },
-      cpu_ratio: 0.009,
-      memory_bytes: 42 << 20,
-      incidents: [
-        {
-          id: "20261116t001746znic001",
-          name: "20261116T001746Z-NIC001",
-          finding: "NIC001:drill-far",
-          title: "1 transmit timeout",
-          severity: "serious",
-          others: 2,
-          opened: from + 1_000_000,
-          bytes: 5 << 20,
-          is_whole: true,
-        },
-      ],
-      findings: [
-        { finding: "NIC001:drill-far", title: "1 transmit timeout", worst: "serious", opened: from + 1_000_000, over: from + 3_000_000, ended_by_reboot: false },
-        { finding: "MCG001:/x", title: "52 dying", worst: "warning", opened: from - 900_000_000, over: from - 600_000_000, ended_by_reboot: true },
-      ],
-      findings_left_out: 0,
-    };
-    await page.route("**/api/v1/agent", (route) => route.fulfill({ json: agent }));
-    await page.route("**/api/v1/sources", async (route) => {
-      const sources = await (await route.fetch()).json();
-      await route.fulfill({ json: { ...sources, agent: true } });
-    });
-    await page.reload();
-    const rows = page.locator("#agent .lives tbody tr");
-    await rows.first().waitFor();
-    expect(await rows.count()).toBe(2);
-    expect(await rows.nth(0).textContent()).toContain("2 s");
-    expect(await rows.nth(1).textContent()).toContain("5 min, until the reboot");
-    expect(await page.locator("#agent").textContent()).toContain("2 boots, 1 MiB of 1 GiB");
-    const [first, verdict] = [await page.locator("#agent").boundingBox(), await page.locator("#verdict").boundingBox()];
-    expect(first?.y).toBeLessThan(verdict?.y ?? 0);
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(viewport.width);
-    await rows.first().getByRole("button").click();
-    expect((await stateOf(page)).get("window")).not.toBe(null);
-    expect(await page.getByRole("button", { name: /Open the incident of/ }).count()).toBe(1);
+everywhere("with an agent its ring, incidents and findings come first", "", async (page) => {
+  const { from, to } = await (await fetch(new URL("api/v1/sources/main", inject("address")))).json();
+  const agent = {
+    now: to,
+    started: from,
+    ring: { from: from - 3_600_000_000, boots: 2, bytes: 1 << 20, max_bytes: 1 << 30, trouble: null },
+    cpu_ratio: 0.009,
+    memory_bytes: 42 << 20,
+    incidents: [
+      {
+        id: "20261116t001746znic001",
+        name: "20261116T001746Z-NIC001",
+        finding: "NIC001:drill-far",
+        title: "1 transmit timeout",
+        severity: "serious",
+        others: 2,
+        opened: from + 1_000_000,
+        bytes: 5 << 20,
+        is_whole: true,
+      },
+    ],
+    findings: [
+      { finding: "NIC001:drill-far", title: "1 transmit timeout", worst: "serious", opened: from + 1_000_000, over: from + 3_000_000, ended_by_reboot: false },
+      { finding: "MCG001:/x", title: "52 dying", worst: "warning", opened: from - 900_000_000, over: from - 600_000_000, ended_by_reboot: true },
+    ],
+    findings_left_out: 0,
+  };
+  await page.route("**/api/v1/agent", (route) => route.fulfill({ json: agent }));
+  await page.route("**/api/v1/sources", async (route) => {
+    const sources = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...sources, agent: true } });
   });
+  await page.reload();
+  const rows = page.locator("#agent .lives tbody tr");
+  await rows.first().waitFor();
+  expect(await rows.count()).toBe(2);
+  expect(await rows.nth(0).textContent()).toContain("2 s");
+  expect(await rows.nth(1).textContent()).toContain("5 min, until the reboot");
+  const words = await page.locator("#agent").textContent();
+  expect(words).toContain("2 boots, 1 MiB of 1 GiB");
+  expect(words).toContain("0 findings open, 2 over, 1 incident kept");
+  expect(await page.getByRole("button", { name: "Open the incident of" }).isVisible()).toBe(true);
+  expect(await violations(page)).toEqual([]);
+  const [first, verdict] = [await page.locator("#agent").boundingBox(), await page.locator("#verdict").boundingBox()];
+  expect(first?.y).toBeLessThan(verdict?.y ?? 0);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(page.viewportSize()?.width ?? 0);
+  await rows.first().getByRole("button").click();
+  expect((await stateOf(page)).get("window")).not.toBe(null);
+  expect(await page.getByRole("button", { name: /Open the incident of/ }).count()).toBe(1);
 });
 
-test("the samples of the flame graph are saved as pprof", async () => {
-  await on(await open("#by=core&value=0"), async (page) => {
-    await page.locator("#flame").scrollIntoViewIfNeeded();
-    await page.locator(".flame-words", { hasText: "samples" }).waitFor();
-    const download = page.waitForEvent("download");
-    await page.getByRole("link", { name: "pprof" }).click();
-    const bytes = gunzipSync(await readFile(await (await download).path()));
-    // The names of functions are in it as they are.
-    expect(bytes.includes("memory_stat_show")).toBe(true);
-  });
+everywhere("the samples of the flame graph are saved as pprof", "#by=core&value=0", async (page) => {
+  await page.locator("#flame").scrollIntoViewIfNeeded();
+  await page.locator(".flame-words", { hasText: "samples" }).waitFor();
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "pprof" }).click();
+  const bytes = gunzipSync(await readFile(await (await download).path()));
+  // The names of functions are in it as they are.
+  expect(bytes.includes("memory_stat_show")).toBe(true);
 });
 
-test("everything can be done with keys", async () => {
-  await on(await open(), async (page) => {
-    await page.keyboard.press("?");
-    expect(await page.locator("dialog.help").isVisible()).toBe(true);
-    await page.keyboard.press("Escape");
-    expect(await page.locator("dialog.help").isVisible()).toBe(false);
-    const words = page.locator(".window-words");
-    const all = await words.textContent();
-    await page.keyboard.press("+");
-    await page.keyboard.press("ArrowRight");
-    expect((await stateOf(page)).get("window")).not.toBe(null);
-    await page.keyboard.press("0");
-    expect(await words.textContent()).toBe(all);
-    await page.keyboard.press("w");
-    await page.keyboard.press("d");
-    expect(await words.textContent()).not.toBe(all);
-    await page.keyboard.press("0");
-    const theme = await page.locator("html").getAttribute("data-theme");
-    await page.keyboard.press("t");
-    expect(await page.locator("html").getAttribute("data-theme")).not.toBe(theme);
-    await page.keyboard.press("/");
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe("flame-search");
-    await page.keyboard.type("memcg");
-    await page.waitForFunction(() => location.hash.includes("search=memcg"));
-    await page.keyboard.press("Escape");
-    await page.keyboard.press("i");
-    await page.waitForFunction(() => location.hash.includes("upright=1"));
-    expect((await stateOf(page)).get("search")).toBe("memcg");
-  });
+everywhere("everything can be done with keys", "", async (page) => {
+  await page.keyboard.press("?");
+  expect(await page.locator("dialog.help").isVisible()).toBe(true);
+  await page.keyboard.press("Escape");
+  expect(await page.locator("dialog.help").isVisible()).toBe(false);
+  const words = page.locator(".window-words");
+  const all = await words.textContent();
+  await page.keyboard.press("+");
+  await page.keyboard.press("ArrowRight");
+  expect((await stateOf(page)).get("window")).not.toBe(null);
+  await page.keyboard.press("0");
+  expect(await words.textContent()).toBe(all);
+  await page.keyboard.press("w");
+  await page.keyboard.press("d");
+  expect(await words.textContent()).not.toBe(all);
+  await page.keyboard.press("0");
+  const theme = await page.locator("html").getAttribute("data-theme");
+  await page.keyboard.press("t");
+  expect(await page.locator("html").getAttribute("data-theme")).not.toBe(theme);
+  await page.keyboard.press("/");
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe("flame-search");
+  await page.keyboard.type("memcg");
+  await page.waitForFunction(() => location.hash.includes("search=memcg"));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("i");
+  await page.waitForFunction(() => location.hash.includes("upright=1"));
+  expect((await stateOf(page)).get("search")).toBe("memcg");
+});
+
+everywhere("the evidence opens and closes with keys alone, and the focus comes back", "", async (page) => {
+  const focused = () => page.evaluate(() => document.activeElement?.getAttribute("data-finding") ?? document.activeElement?.textContent);
+  for (let i = 0; i < 30 && !(await focused())?.startsWith("CPU002"); i++) await page.keyboard.press("Tab");
+  expect(await focused()).toMatch(/^CPU002/);
+  await page.keyboard.press("Enter");
+  await page.locator(".detail").waitFor();
+  for (let i = 0; i < 30 && (await focused()) !== "Close"; i++) await page.keyboard.press("Tab");
+  expect(await focused()).toBe("Close");
+  await page.keyboard.press("Enter");
+  expect(await page.locator(".detail").count()).toBe(0);
+  expect(await focused()).toMatch(/^CPU002/);
+});
+
+everywhere("the part in sight is in the address, and the link opens there", "", async (page) => {
+  for (const section of ["heatmap", "zombies"]) {
+    await page.evaluate((id) => document.getElementById(id)?.scrollIntoView({ behavior: "instant" }), section);
+    await page.waitForFunction((id) => location.hash.includes(`section=${id}`), section);
+  }
+  await page.reload();
+  await page.locator("#zombies .records").first().waitFor();
+  await page.waitForTimeout(2200);
+  expect(await page.locator("nav a[aria-current]").textContent()).toBe("Zombies");
+  const box = await page.locator("#zombies").boundingBox();
+  expect(Math.abs(box?.y ?? 9999)).toBeLessThan((page.viewportSize()?.height ?? 0) / 2);
 });
 
 test("the chain, the heat map and the flame graph take the focus", async () => {
@@ -215,23 +235,20 @@ test("the chain, the heat map and the flame graph take the focus", async () => {
   });
 });
 
-test("whatever can be pressed has a name", async () => {
-  await on(await open(), async (page) => {
-    const nameless = await page.evaluate(() =>
-      [...document.querySelectorAll("button, select, input, canvas, a")]
-        .filter((element) => element.getAttribute("aria-hidden") !== "true")
-        .filter(
-          (element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")),
-        )
-        .map((element) => element.outerHTML),
-    );
-    expect(nameless).toEqual([]);
-  });
+everywhere("whatever can be pressed has a name", "", async (page) => {
+  const nameless = await page.evaluate(() =>
+    [...document.querySelectorAll("button, select, input, canvas, a")]
+      .filter((element) => element.getAttribute("aria-hidden") !== "true")
+      .filter(
+        (element) => !(element.textContent?.trim() || element.getAttribute("aria-label") || element.closest("label")),
+      )
+      .map((element) => element.outerHTML),
+  );
+  expect(nameless).toEqual([]);
 });
 
 test.each(["light", "dark"] as const)("a phone shows all of it without scrolling sideways, %s", async (colorScheme) => {
-  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, colorScheme };
-  await on(await open("", phone), async (page) => {
+  await on(await open("", lookOf([colorScheme, "phone"])), async (page) => {
     for (const section of ["verdict", "timeline", "heatmap", "flame", "zombies"]) {
       await page.locator(`#${section}`).evaluate((element) => element.scrollIntoView());
       await page.waitForTimeout(400);
@@ -249,9 +266,8 @@ test.each(["light", "dark"] as const)("a phone shows all of it without scrolling
   });
 });
 
-test("fingers compare by a button", async () => {
-  const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
-  await on(await open("#by=core&value=0", phone), async (page) => {
+test.each(["light", "dark"] as const)("fingers compare by a button, %s", async (theme) => {
+  await on(await open("#by=core&value=0", lookOf([theme, "phone"])), async (page) => {
     const canvas = page.locator("#heatmap canvas");
     await canvas.scrollIntoViewIfNeeded();
     await page.waitForTimeout(600);
@@ -263,20 +279,6 @@ test("fingers compare by a button", async () => {
     expect(state.get("selection")).not.toBe(null);
   });
 });
-
-/** Drops a file on the page, as a user does who has dragged it there. */
-async function drop(page: Page, name: string, content: Buffer): Promise<void> {
-  const file = { name, base64: content.toString("base64") };
-  const dropped = await page.evaluateHandle(({ name, base64 }) => {
-    const transfer = new DataTransfer();
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    transfer.items.add(new File([bytes], name));
-    return transfer;
-  }, file);
-  await page.dispatchEvent("body", "dragover", { dataTransfer: dropped });
-  expect(await page.locator(".veil").isVisible()).toBe(true);
-  await page.dispatchEvent("body", "drop", { dataTransfer: dropped });
-}
 
 test("a packed recording that is dropped has its chain, its heat map and its flame graph", async () => {
   await on(await open(), async (page) => {
@@ -295,20 +297,18 @@ test("a packed recording that is dropped has its chain, its heat map and its fla
   });
 });
 
-test("a file that is dropped is opened", async () => {
-  await on(await open(), async (page) => {
-    await drop(page, "stacks.folded", Buffer.from("app;main;work 90\napp;main;rest 10\n"));
-    await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
-    // A profile has stacks alone: nothing is said of what it cannot have.
-    const shown = page.locator("nav a:visible");
-    expect(await shown.allTextContents()).toEqual(["Heat map", "Flame graph"]);
-    expect(await page.locator("#verdict, #timeline, #zombies").allTextContents()).toEqual(["", "", ""]);
-    await page.locator("#flame").scrollIntoViewIfNeeded();
-    await page.locator(".flame-words", { hasText: "100 samples" }).waitFor();
-    expect(percentIn(await shareOf(page, "^work$"))).toBe(90);
-    await page.goBack();
-    await page.locator(".chain .card").first().waitFor();
-  });
+everywhere("a file that is dropped is opened", "", async (page) => {
+  await drop(page, "stacks.folded", Buffer.from("app;main;work 90\napp;main;rest 10\n"));
+  await page.locator("#heatmap .notice", { hasText: "no times" }).waitFor();
+  // A profile has stacks alone: nothing is said of what it cannot have.
+  const shown = page.locator("nav a:visible");
+  expect(await shown.allTextContents()).toEqual(["Heat map", "Flame graph"]);
+  expect(await page.locator("#verdict, #timeline, #zombies").allTextContents()).toEqual(["", "", ""]);
+  await page.locator("#flame").scrollIntoViewIfNeeded();
+  await page.locator(".flame-words", { hasText: "100 samples" }).waitFor();
+  expect(percentIn(await shareOf(page, "^work$"))).toBe(90);
+  await page.goBack();
+  await page.locator(".chain .card").first().waitFor();
 });
 
 test("100,000 distinct frames are drawn, searched and walked", async () => {
@@ -330,8 +330,8 @@ test("100,000 distinct frames are drawn, searched and walked", async () => {
   });
 });
 
-test("what cannot be opened is told", async () => {
-  const stage = await open();
+test.each(LOOKS)("what cannot be opened is told, its name once, %s, %s", async (...look) => {
+  const stage = await open("", lookOf(look));
   await on({ ...stage, complaints: [] }, async (page) => {
     await page.locator("input[type=file]").setInputFiles({
       name: "photo.png",
