@@ -1,5 +1,7 @@
 //! What rules see: records by fact, in an order that does not depend on how they came.
 
+mod work;
+
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -7,11 +9,11 @@ use std::time::Duration;
 
 use sexton_model::fact::sexton::{SEXTON_POLL_NS, SEXTON_SENSORS};
 use sexton_model::fact::{EventFact, Fact};
-use sexton_model::gap::{Gap, Why};
+use sexton_model::gap::Gap;
 use sexton_model::moment::Moment;
 use sexton_model::payload::Payload;
 use sexton_model::record::{Body, Event, Record};
-use sexton_model::subject::{Subject, SubjectKind};
+use sexton_model::subject::Subject;
 use sexton_model::timeline::Timeline;
 
 use crate::evidence::container_runs::{self, ByImage};
@@ -24,6 +26,7 @@ use crate::evidence::readers::{self, Sighting};
 use crate::evidence::requesters::{Requested, Requesters};
 use crate::policy::Policy;
 use crate::rule::Threshold;
+use work::Work;
 
 /// The sensors of every sexton that did not say which it had.
 const FIRST_SENSORS: [&str; 14] = [
@@ -43,16 +46,12 @@ const FIRST_SENSORS: [&str; 14] = [
     "units",
 ];
 
-/// A look that is late for less may still come.
-const SILENT: Duration = Duration::from_secs(5);
-
 /// The records of a node, laid out for judging.
 #[derive(Debug)]
 pub struct Case<'a> {
     by_fact: HashMap<&'static str, Vec<&'a Record>>,
     gaps: Vec<(Moment, &'a Subject, &'a Gap)>,
-    /// When each sensor was first and last at work.
-    spoke: HashMap<&'a str, (Moment, Moment)>,
+    work: Work<'a>,
     window: Option<RangeInclusive<Moment>>,
     policy: &'a Policy,
     views: Views<'a>,
@@ -127,14 +126,9 @@ impl<'a> Case<'a> {
     /// Lays out a recording.
     pub fn new(timeline: &'a dyn Timeline, policy: &'a Policy) -> Self {
         let mut by_fact: HashMap<&'static str, Vec<&'a Record>> = HashMap::new();
-        let mut spoke: HashMap<&str, (Moment, Moment)> = HashMap::new();
         for record in timeline.all() {
             if let Some(fact) = record.fact() {
                 by_fact.entry(fact.name).or_default().push(record);
-                let (first, last) = spoke
-                    .entry(speaker(record))
-                    .or_insert((record.at, record.at));
-                (*first, *last) = ((*first).min(record.at), (*last).max(record.at));
             }
         }
         for records in by_fact.values_mut() {
@@ -145,7 +139,7 @@ impl<'a> Case<'a> {
         Self {
             by_fact,
             gaps,
-            spoke,
+            work: Work::of(timeline.all()),
             window: timeline.watched(),
             policy,
             views: Views::default(),
@@ -224,9 +218,10 @@ impl<'a> Case<'a> {
         &self.gaps
     }
 
-    /// Whether a sensor was at work at all. One that saw nothing happen was.
+    /// Whether a sensor was at work at all. One that saw nothing happen was; one that could only
+    /// say why it cannot see was not.
     pub fn heard(&self, sensor: &str) -> bool {
-        self.spoke.contains_key(sensor)
+        self.work.has_answered(sensor, &self.gaps)
     }
 
     /// How long the watch was.
@@ -237,29 +232,20 @@ impl<'a> Case<'a> {
 
     /// For how long of the watch a sensor was at work.
     pub fn watched(&self, sensor: &str) -> Duration {
-        let Some((first, last)) = self.spoke.get(sensor) else {
+        let Some((first, last)) = self.work.span(sensor) else {
             return Duration::ZERO;
         };
-        let began = self
-            .window
-            .as_ref()
-            .map_or(*first, |window| *window.start());
+        let began = self.window.as_ref().map_or(first, |window| *window.start());
         let ended = match self.went_silent(sensor) {
-            Some(_) => *last,
+            Some(_) => last,
             None => self.now(),
         };
-        ended.since(began.max(*first))
+        ended.since(began.max(first))
     }
 
-    /// Why a sensor that was at work fell silent and did not look again.
+    /// Why a sensor that was at work fell silent, or sees nothing any more.
     pub fn went_silent(&self, sensor: &str) -> Option<&'a Gap> {
-        let (_, last) = self.spoke.get(sensor)?;
-        let mut gaps = self.gaps.iter().rev().filter(|(at, about, gap)| {
-            let is_its_end = matches!(gap.why, Why::Bug | Why::Overrun);
-            at >= last && about.kind == SubjectKind::Sensor && gap.sensor == sensor && is_its_end
-        });
-        let (_, _, gap) = gaps.next()?;
-        (self.now().since(*last) >= SILENT).then_some(gap)
+        self.work.went_silent(sensor, &self.gaps, self.now())
     }
 
     /// Whether the sexton that recorded had such a sensor. One that is older than the sensor
@@ -296,14 +282,6 @@ impl<'a> Case<'a> {
     /// The value of a threshold on this node.
     pub fn limit(&self, threshold: &'static Threshold) -> f64 {
         self.policy.limit(threshold)
-    }
-}
-
-/// Who speaks: of a poll that ended the sensor that was polled, whoever noted it.
-fn speaker(record: &Record) -> &str {
-    match record.subject.kind {
-        SubjectKind::Sensor => &record.subject.name,
-        _ => record.sensor.as_ref(),
     }
 }
 

@@ -102,9 +102,10 @@ impl Rule {
         };
         let watched = self.needs.iter().map(|sensor| case.watched(sensor)).min();
         let watched = watched.unwrap_or_else(|| case.length());
-        // A watch of ten seconds ends with the last look, which is a moment earlier.
-        let wanted = Duration::from_secs_f64(case.limit(least));
-        if watched + MOMENT < wanted {
+        // What must last for ten seconds cannot show in ten, of which the first and the last look
+        // see a part.
+        let wanted = Duration::from_secs_f64(case.limit(least)) + MOMENT;
+        if watched < wanted {
             let text = format!(
                 "watched for {}, it takes {} to show",
                 time(watched),

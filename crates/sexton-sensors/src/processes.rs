@@ -1,19 +1,21 @@
 //! Tells how many processes there are, how many are defunct or in uninterruptible sleep, which
 //! parents do not reap their children, and which tasks stay in uninterruptible sleep.
 //!
-//! Source: at every poll only `/proc/loadavg`, which has the number of tasks, and
-//! `procs_blocked` of `/proc/stat`. All of `/proc/PID/stat` is scanned every 10 s in the first
-//! minute and then once a minute; earlier when 100 tasks more are there, when tasks wait for I/O
-//! in two polls or when the load average has more tasks than run, and again soon after a scan
-//! that found defunct children. A scan ends after 100 ms of CPU time or 65,536 processes; the
-//! next one goes on from there. At most 512 tasks that a scan found in uninterruptible sleep are
-//! read again at every poll.
+//! Source: at every poll only `/proc/loadavg`, which has the number of tasks, `procs_blocked` of
+//! `/proc/stat`, and how many requests each FUSE connection has waiting. All of `/proc/PID/stat` is
+//! scanned every 10 s in the first minute and then once a minute; earlier when 100 tasks more are
+//! there, when tasks wait for I/O in two polls, when the load average has more tasks than run or
+//! when a FUSE server has not answered in two polls, and again soon after a scan that found defunct
+//! children. A scan ends after 100 ms of CPU time or 65,536 processes; the next one goes on from
+//! there. At most 512 tasks that a scan found in uninterruptible sleep are read again at every poll.
 //! Blind to: processes of PID namespaces above our own, or hidden by `hidepid`; without root,
-//! what a task waits in.
+//! what a task waits in; without fusectl, which systemd mounts, who waits for FUSE.
 //! Overhead: a scan costs one read of a small file for each process, and scans together never
 //! more than 0.5 % of a core.
 
 mod blocked;
+mod freezer;
+mod fuse;
 pub(crate) mod fuzzing;
 mod load;
 mod parent;
@@ -33,6 +35,7 @@ use sexton_model::subject::{Subject, SubjectKind};
 use crate::effort::Effort;
 use crate::{Sensor, SensorSpec};
 use blocked::Blocked;
+use fuse::Fuse;
 use load::Load;
 use piles::{Pile, Piles};
 use scan::Scan;
@@ -73,7 +76,7 @@ const MORE_TASKS: u64 = 100;
 
 fn examine(host: &Host) -> Vec<Sight> {
     const WHAT: &str = "processes and their parents";
-    let scan = match scan::scan(host, 0) {
+    let scan = match scan::scan(host, 0, false) {
         Ok(scan) => scan,
         Err(error) => return vec![Sight::blind(WHAT, error.chain())],
     };
@@ -118,6 +121,7 @@ struct Processes {
     blocked: Blocked,
     /// Whether more tasks waited for I/O at the last poll than are followed.
     some_waited: bool,
+    fuse: Fuse,
     /// When the first scan was.
     first: Option<Moment>,
     /// The load average at the last poll.
@@ -172,7 +176,10 @@ impl Sensor for Processes {
         let before = self.load.replace(load);
         let some_hang = before.is_some_and(|before| load.has_blocked(&before, self.blocked.len()));
         let is_asked_for = self.note_waiting(host, out) || some_hang;
-        self.scan_if_due(host, out, n_tasks, is_asked_for);
+        let by_fuse = self.fuse.asks(host);
+        if self.is_due(out.now(), n_tasks, is_asked_for || by_fuse) {
+            self.scan(host, out, n_tasks, by_fuse);
+        }
         for (wait, blocked) in self.blocked.update(host, out.now()) {
             let subject = Subject::new(SubjectKind::Task, wait);
             out.event(out.now(), &subject, &fact::TASKS_BLOCKED, blocked);
@@ -193,20 +200,16 @@ impl Processes {
         std::mem::replace(&mut self.some_waited, some_wait) && some_wait
     }
 
-    fn scan_if_due(&mut self, host: &Host, out: &mut Sink, n_tasks: u64, is_asked_for: bool) {
-        let node = Subject::node();
-        if !self.is_due(out.now(), n_tasks, is_asked_for) {
-            return;
-        }
+    fn scan(&mut self, host: &Host, out: &mut Sink, n_tasks: u64, by_fuse: bool) {
         let effort = Effort::begin();
-        match scan::scan(host, self.from) {
+        match scan::scan(host, self.from, by_fuse) {
             Ok(scan) => {
                 self.tell(host, out, &scan);
                 self.blocked.add(host, out.now(), &scan.blocked);
                 self.note(out.now(), n_tasks, effort.rest());
                 self.from = scan.next;
             }
-            Err(error) => out.gap(&node, gap(&error)),
+            Err(error) => out.gap(&Subject::node(), gap(&error)),
         }
     }
 

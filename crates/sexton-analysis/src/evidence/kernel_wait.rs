@@ -16,6 +16,8 @@ const fn part(name: &'static str, begins: &'static [&'static str], is_disk: bool
     }
 }
 
+const VFORK: &str = "vfork, for its child";
+
 /// Those that say most come first: a task in NFS is also in the code for all filesystems.
 static PARTS: &[Part] = &[
     part("NFS", &["nfs", "rpc_"], false),
@@ -58,7 +60,7 @@ static PARTS: &[Part] = &[
         true,
     ),
     part(
-        "vfork, for its child",
+        VFORK,
         &[
             "__do_sys_vfork",
             "__x64_sys_vfork",
@@ -84,6 +86,41 @@ fn part_of(wait: &str, stack: &[String]) -> Option<&'static Part> {
 /// The part of the kernel that a task waits in, by the function it sleeps in and its stack.
 pub(crate) fn place(wait: &str, stack: &[String]) -> Option<&'static str> {
     part_of(wait, stack).map(|part| part.name)
+}
+
+/// Whether it waits there for a child of its own, until that exits or becomes another program.
+pub(crate) fn is_for_child(wait: &str, stack: &[String]) -> bool {
+    place(wait, stack) == Some(VFORK)
+}
+
+/// Whether tasks wait there in state S, for the server of a filesystem in user space.
+pub(crate) fn is_for_server(wait: &str) -> bool {
+    wait == "request_wait_answer"
+}
+
+/// How calls of FUSE begin that may take as long as it takes: what was written is stored, or a
+/// lock is granted.
+static LONG_CALLS: [&str; 5] = [
+    "fuse_flush",
+    "fuse_fsync",
+    "fuse_setlk",
+    "fuse_file_lock",
+    "fuse_file_flock",
+];
+
+/// Why a long wait there is no trouble, where it is none.
+pub(crate) fn excuse(wait: &str, stack: &[String]) -> Option<&'static str> {
+    let is_long_call = |frame: &String| LONG_CALLS.iter().any(|call| frame.starts_with(call));
+    if is_for_child(wait, stack) {
+        Some(
+            "such a wait ends when the child exits or becomes another program, and the task can \
+             be killed",
+        )
+    } else if is_for_server(wait) && stack.iter().any(is_long_call) {
+        Some("the server may take its time to store what was written, or to grant a lock")
+    } else {
+        None
+    }
 }
 
 /// Whether a slow disk would make it wait there.
@@ -119,6 +156,13 @@ mod tests {
             &["kernel_clone", "__do_sys_vfork"],
             Some(("vfork, for its child", false)),
         );
+        let stack = ["kernel_clone", "__do_sys_vfork"].map(str::to_owned);
+        assert!(is_for_child("kernel_clone", &stack));
+        assert!(!is_for_child("kernel_clone", &[]));
+        assert!(excuse("kernel_clone", &stack).is_some());
+        let fuse = |call: &str| excuse("request_wait_answer", &[call.to_owned()]).is_some();
+        assert!(fuse("fuse_flush") && fuse("fuse_setlk"));
+        assert!(!fuse("fuse_lookup_name"));
         check("io_schedule", &[], Some(("the block layer", true)));
         check("unknown", &[], None);
     }

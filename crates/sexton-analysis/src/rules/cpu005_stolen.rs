@@ -271,7 +271,11 @@ fn too_hot(case: &Case<'_>, lines: &[Line<'_>]) -> Finding {
     };
     Finding {
         code: CODE,
-        severity: Severity::Warning,
+        // Any program may write such a line.
+        severity: match lines.iter().any(|line| line.is_of_kernel()) {
+            true => Severity::Warning,
+            false => Severity::Note,
+        },
         confidence: trust(lines),
         title: format!(
             "the processor lowered the clock{where_} because it was too hot, last {}",
@@ -370,8 +374,12 @@ mod tests {
         assert!(short.findings.is_empty());
         assert_eq!(
             short.not_judged[0].because,
-            "watched for 5.0 s, it takes 10 s to show"
+            "watched for 5.0 s, it takes 11 s to show"
         );
+        // Ten seconds cannot show what must last for ten.
+        let told = story([0.0, 0.0], 10.0).told_by(&RULE).not_judged;
+        assert_eq!(told[0].because, "watched for 10 s, it takes 11 s to show");
+        assert!(story([0.0, 0.0], 11.0).told_by(&RULE).not_judged.is_empty());
         let told = Story::default().heard("cores", 1.0).told_by(&RULE);
         assert_eq!(told.not_judged.len(), 1);
     }
@@ -398,5 +406,6 @@ mod tests {
             )
             .found_by(&RULE);
         assert_eq!(written[0].confidence, Confidence::WEAK);
+        assert_eq!(written[0].severity, Severity::Note);
     }
 }

@@ -21,6 +21,7 @@ use sexton_model::fact::{Fact, Measure};
 use sexton_model::family::Family;
 use sexton_model::finding::{Confidence, Episode, Evidence, Finding, Remedy, RemedyKind, Severity};
 use sexton_model::fix::Offer;
+use sexton_model::gap::Why;
 use sexton_model::moment::Moment;
 use sexton_model::record::Event;
 use sexton_model::subject::{Subject, SubjectKind};
@@ -28,7 +29,7 @@ use sexton_model::text::shell_word;
 
 use crate::case::Case;
 use crate::rule::{Cause, Findings, Rule, Threshold};
-use crate::words::figures::{count, plural, time};
+use crate::words::figures::{count, plural, time, times};
 use crate::words::unit_name;
 
 const CODE: &str = "NET002";
@@ -105,6 +106,8 @@ struct Growth {
     to: Moment,
     n: f64,
     steps: Vec<Step>,
+    /// How far two samples are apart, where none was missed.
+    beat: Duration,
 }
 
 /// Between two samples.
@@ -118,9 +121,11 @@ impl Growth {
     fn of(case: &Case<'_>, fact: &'static Fact, subject: &Subject) -> Option<Self> {
         let mut before: Option<(Moment, f64)> = None;
         let mut steps: Vec<Step> = Vec::new();
+        let mut beat = Duration::MAX;
         for (to, value) in case.samples(fact, subject) {
             // A counter that is less than before began anew.
             let grown = before.map(|(from, before)| (from, value - before));
+            beat = grown.map_or(beat, |(from, _)| beat.min(to.since(from)));
             let step = grown.filter(|(_, n)| *n > 0.0);
             steps.extend(step.map(|(from, n)| Step { from, to, n }));
             before = Some((to, value));
@@ -130,6 +135,7 @@ impl Growth {
             to: steps.last()?.to,
             n: steps.iter().map(|step| step.n).sum(),
             steps,
+            beat,
         })
     }
 
@@ -148,9 +154,11 @@ impl Growth {
     }
 
     fn is_grave(&self, case: &Case<'_>, least: &'static Threshold) -> bool {
-        let (times, least) = (case.limit(&TIMES), case.limit(least));
-        let mut minutes = self.within(MINUTE);
-        minutes.any(|(n_times, n)| n_times as f64 >= times && n >= least)
+        let (n_least, least) = (case.limit(&TIMES), case.limit(least));
+        // An agent may be told to look less often than that.
+        let length = MINUTE.max(self.beat.mul_f64(n_least));
+        let mut minutes = self.within(length);
+        minutes.any(|(n_times, n)| n_times as f64 >= n_least && n >= least)
     }
 
     /// Changes of a link that was not only set up.
@@ -168,7 +176,42 @@ impl Growth {
 const MINUTE: Duration = Duration::from_secs(60);
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
+/// Why counters that did not grow, or not enough, say nothing.
+fn unread(case: &Case<'_>) -> Option<String> {
+    let node = Subject::node();
+    let least = case.limit(&TIMES) as usize + 1;
+    let counters = [
+        &fact::NETWORK_BACKLOG_DROPS,
+        &fact::NETWORK_LISTEN_OVERFLOWS,
+    ];
+    counters.into_iter().find_map(|fact| {
+        let n = case.samples(fact, &node).count();
+        let failed = || {
+            case.gaps().iter().find(|(_, about, gap)| {
+                gap.sensor == "network" && **about == node && !matches!(gap.why, Why::Unsupported)
+            })
+        };
+        match n {
+            0 => failed().map(|(_, _, gap)| gap.text.clone()),
+            n if n < least => Some(format!(
+                "its counters were read {}, it takes {} to show",
+                times(n),
+                times(least)
+            )),
+            _ => None,
+        }
+    })
+}
+
 fn judge(case: &Case<'_>, out: &mut Findings) {
+    let n_found = out.findings.len();
+    find(case, out);
+    if let Some(why) = unread(case).filter(|_| out.findings.len() == n_found) {
+        out.not_judged(CODE, why);
+    }
+}
+
+fn find(case: &Case<'_>, out: &mut Findings) {
     let node = Subject::node();
     for kind in &NODE_WIDE {
         let growth = Growth::of(case, kind.fact, &node);

@@ -3,10 +3,12 @@
 //! Means: tasks have been in uninterruptible sleep (state D) without a break for 10 s or longer:
 //! the kernel waits on their behalf for a disk, a server or a lock that does not answer. They
 //! cannot be killed, and count in the load average. The kernel itself says so only after 120 s
-//! (`hung_task_timeout_secs`), and in many kernels not at all.
+//! (`hung_task_timeout_secs`), and in many kernels not at all. Tasks that wait for the server of a
+//! filesystem in user space (FUSE) are in state S, hang as well, and can be killed.
 //! Not this: ordinary I/O, which sleeps and wakes many times a second, as the count of context
-//! switches shows; tasks of a frozen cgroup; threads of the kernel that sleep this way when they
-//! are idle (a note).
+//! switches shows; tasks of a frozen cgroup, as that of a paused container is; threads of the
+//! kernel that sleep this way when they are idle, a program that waits for its own child after
+//! vfork, or for FUSE to store what it wrote (notes).
 //! By hand: `ps -eo pid,stat,wchan:32,comm | awk '$2 ~ /^D/'`, `cat /proc/PID/stack` as root.
 //! Next: mend what they wait for: the disk (IO001, HW001), the file server, the process that
 //! holds the lock. Killing them does not help; when what they wait for answers, they go on.
@@ -166,7 +168,12 @@ fn finding(case: &Case<'_>, sleep: &Sleep<'_>) -> Finding {
     let wait = &longest.subject.name;
     let place = kernel_wait::place(wait, &says.stack);
     let place = place.map_or(format!("in {wait}"), |place| format!("in {place} ({wait})"));
-    let is_of_kernel = says.n_of_kernel == says.n;
+    let excuse = kernel_wait::excuse(wait, &says.stack);
+    let is_harmless = says.n_of_kernel == says.n || excuse.is_some();
+    let state = match kernel_wait::is_for_server(wait) {
+        true => "",
+        false => " in D state",
+    };
     let is_grave = length.as_secs_f64() >= case.limit(&GRAVE) || n as f64 >= case.limit(&MANY);
     let verb = match (n, sleep.lasts) {
         (1, true) => "hangs",
@@ -181,21 +188,26 @@ fn finding(case: &Case<'_>, sleep: &Sleep<'_>) -> Finding {
     Finding {
         code: CODE,
         subject: longest.subject.clone(),
-        severity: match (is_of_kernel, is_grave) {
+        severity: match (is_harmless, is_grave) {
             (true, _) => Severity::Note,
             (false, true) => Severity::Serious,
             (false, false) => Severity::Warning,
         },
         confidence: Confidence::CERTAIN,
         title: format!(
-            "{what} {verb} in D state {place} for {}{}",
+            "{what} {verb}{state} {place} for {}{}",
             seen_for(length, watched(case)),
             examples(says, n)
         ),
-        figure: format!("{} in D state for {}", count(n), time_ns(length_ns)),
+        figure: format!(
+            "{} {} for {}",
+            count(n),
+            if state.is_empty() { verb } else { "in D state" },
+            time_ns(length_ns)
+        ),
         since: Some(sleep.from()),
-        evidence: evidence(says, n, length_ns, longest.at),
-        remedies: remedies(says),
+        evidence: evidence(longest, n, length_ns),
+        remedies: remedies(longest),
         touched: touched(longest),
         episodes: vec![Episode {
             from: sleep.from(),
@@ -244,21 +256,26 @@ fn examples(says: &BlockedTasks, n: u64) -> String {
     }
 }
 
-fn evidence(says: &BlockedTasks, n: u64, length_ns: f64, at: Moment) -> Vec<Evidence> {
+fn evidence(longest: &Event<'_, BlockedTasks>, n: u64, length_ns: f64) -> Vec<Evidence> {
     const SOURCE: &str = "processes: /proc/PID/status";
+    let says = longest.says;
     let text = format!(
-        "{} in uninterruptible sleep for {} without a context switch",
+        "{} in {}sleep for {} without a context switch",
         if n == 1 {
             "1 task has been".into()
         } else {
             format!("{} tasks have been", count(n))
+        },
+        match kernel_wait::is_for_server(&longest.subject.name) {
+            true => "",
+            false => "uninterruptible ",
         },
         time_ns(length_ns)
     );
     let mut all = vec![
         Evidence::speaks_for(SOURCE, text)
             .value(length_ns / 1e9)
-            .at(at),
+            .at(longest.at),
     ];
     all.push(match &says.stack[..] {
         [] => Evidence::missing(
@@ -278,26 +295,50 @@ fn evidence(says: &BlockedTasks, n: u64, length_ns: f64, at: Moment) -> Vec<Evid
                     when they are idle";
         all.push(Evidence::against("processes", text));
     }
+    let excuse = kernel_wait::excuse(&longest.subject.name, &says.stack);
+    all.extend(excuse.map(|text| Evidence::against("processes: /proc/PID/stack", text)));
     all
 }
 
-fn remedies(says: &BlockedTasks) -> Vec<Remedy> {
+fn remedies(longest: &Event<'_, BlockedTasks>) -> Vec<Remedy> {
+    let (wait, says) = (&longest.subject.name, longest.says);
+    let look = |text: &str, command: String| Remedy::command(RemedyKind::Look, text, command);
+    let first = says.tasks.first().map(|task| task.tid);
+    if kernel_wait::is_for_child(wait, &says.stack) {
+        let of_child = |tid| format!("ps -o pid,stat,wchan:32,comm --ppid {tid}");
+        let command = first.map(of_child).into_iter();
+        return command
+            .map(|command| look("See what its child does", command))
+            .collect();
+    }
+    let is_for_server = kernel_wait::is_for_server(wait);
     let mut remedies = vec![Remedy::advice(
         RemedyKind::Stop,
-        "Mend what they wait for; killing them has no effect before that",
+        match is_for_server {
+            true => "Restart the server of that filesystem, or unmount it with umount -f",
+            false => "Mend what they wait for; killing them has no effect before that",
+        },
     )];
-    remedies.extend(says.tasks.first().map(|task| {
-        Remedy::command(
-            RemedyKind::Look,
-            "See where the first of them waits",
-            format!("sudo cat /proc/{}/stack", task.tid),
-        )
-    }));
-    remedies.push(Remedy::command(
-        RemedyKind::Look,
-        "List tasks in D state",
-        "ps -eo pid,stat,wchan:32,comm | awk '$2 ~ /^D/'",
-    ));
+    let list = match is_for_server {
+        true => look(
+            "See which connection has requests waiting: its number is that of the device",
+            "sudo grep -H . /sys/fs/fuse/connections/*/waiting; grep fuse /proc/self/mountinfo"
+                .into(),
+        ),
+        false => look(
+            "List tasks in D state",
+            "ps -eo pid,stat,wchan:32,comm | awk '$2 ~ /^D/'".into(),
+        ),
+    };
+    let of_first = first.map(|tid| {
+        let command = format!("sudo cat /proc/{tid}/stack");
+        look("See where the first of them waits", command)
+    });
+    // The stack of who waits for a server says only that it does.
+    match is_for_server {
+        true => remedies.extend([list].into_iter().chain(of_first)),
+        false => remedies.extend(of_first.into_iter().chain([list])),
+    }
     remedies
 }
 
@@ -402,6 +443,34 @@ mod tests {
             judge("vendor_thread", &[(120, says)])[0].severity,
             Severity::Note
         );
+    }
+
+    #[test]
+    fn a_program_that_waits_for_its_own_child_is_a_note() {
+        let says = blocked(1, 20, &["kernel_clone", "__do_sys_vfork"]);
+        let found = judge("kernel_clone", &[(120, says)]);
+        assert_eq!(found[0].severity, Severity::Note);
+        let [look] = &found[0].remedies[..] else {
+            panic!("{found:?}");
+        };
+        let command = look.command.as_deref();
+        assert_eq!(command, Some("ps -o pid,stat,wchan:32,comm --ppid 800"));
+    }
+
+    #[test]
+    fn who_waits_for_a_fuse_server_is_not_in_state_d() {
+        let says = blocked(1, 20, &["request_wait_answer", "fuse_lookup_name"]);
+        let found = judge("request_wait_answer", &[(120, says)]);
+        assert_eq!(found[0].severity, Severity::Warning);
+        assert_eq!(
+            found[0].title,
+            "rsync (pid 800) of backup.service hangs in FUSE (request_wait_answer) for 20 s (all \
+             of the watch)"
+        );
+        assert!(!format!("{found:?}").contains("D state"));
+        let stores = blocked(1, 20, &["request_wait_answer", "fuse_flush"]);
+        let found = judge("request_wait_answer", &[(120, stores)]);
+        assert_eq!(found[0].severity, Severity::Note);
     }
 
     fn slept(tid: u32, since: u64, seconds: u64) -> BlockedTasks {

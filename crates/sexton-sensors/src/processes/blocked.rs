@@ -1,4 +1,5 @@
-//! Tasks that stay in uninterruptible sleep (state D), by the kernel function they wait in.
+//! Tasks that stay in uninterruptible sleep (state D), or wait for a FUSE server, by the kernel
+//! function they wait in.
 //!
 //! A scan finds candidates; only these are read again at every poll. One that has run since,
 //! which its context switches show, is not stuck: ordinary I/O sleeps and wakes many times a
@@ -12,6 +13,8 @@ use sexton_model::fact::process::{BlockedTask, BlockedTasks};
 use sexton_model::moment::Moment;
 use sexton_model::text::escape;
 
+use super::freezer::Freezer;
+use super::fuse;
 use super::scan::Id;
 use crate::tasks::{self, Belongs, Stat};
 
@@ -27,7 +30,7 @@ const MAX_NAMED: usize = 8;
 /// Functions for which a record is made.
 const MAX_GROUPS: usize = 16;
 
-/// A frozen cgroup (v1) shows its tasks in state D; they sleep because they were told to.
+/// Where older kernels have the tasks of a frozen cgroup sleep, wherever its hierarchy is mounted.
 const FROZEN: &str = "__refrigerator";
 
 /// Where the kernel does not say what a task waits in.
@@ -122,12 +125,13 @@ impl Blocked {
     /// Those that have slept long enough, the longest first, by what they wait in.
     fn groups(&self, host: &Host, now: Moment) -> BTreeMap<String, Vec<(Id, Sleep)>> {
         let mut groups: BTreeMap<String, Vec<(Id, Sleep)>> = BTreeMap::new();
+        let mut freezer = Freezer::new(host);
         for (id, sleep) in &self.followed {
             if now.since(sleep.since) < LEAST_TOLD {
                 continue;
             }
             let wait = wait_of(host, id.pid);
-            if wait != FROZEN {
+            if wait != FROZEN && !freezer.holds(host, id.pid) {
                 groups.entry(wait).or_default().push((*id, *sleep));
             }
         }
@@ -138,13 +142,14 @@ impl Blocked {
     }
 }
 
-/// A task that is in state D; `None` when it is not, or is gone.
+/// A task that is in state D or waits for a FUSE server; `None` when it does not, or is gone.
 fn look(host: &Host, id: Id, now: Moment) -> Option<Sleep> {
     let stat = host
         .read(host.proc(&format!("{}/stat", id.pid)).ok()?)
         .ok()?;
     let stat = Stat::parse(&stat)?;
-    if !stat.is_blocked() || stat.started != id.started {
+    let waits = stat.is_blocked() || waits_for_fuse(host, id.pid, &stat);
+    if !waits || stat.started != id.started {
         return None;
     }
     let status = host.read_text(host.proc(&format!("{}/status", id.pid)).ok()?);
@@ -186,6 +191,11 @@ pub(super) fn switches(status: &str) -> Option<u64> {
     };
     let own = field("voluntary_ctxt_switches:")?;
     Some(own.saturating_add(field("nonvoluntary_ctxt_switches:")?))
+}
+
+/// Whether a task waits for a FUSE server to answer.
+pub(super) fn waits_for_fuse(host: &Host, tid: u32, stat: &Stat) -> bool {
+    stat.state == b'S' && wait_of(host, tid) == fuse::WAIT
 }
 
 /// The kernel function that a task waits in. Only root is told.

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use sexton_host::{Host, HostError, clock};
 
+use super::blocked::waits_for_fuse;
+use super::freezer::Freezer;
 use crate::tasks::{self, Stat};
 
 /// Processes that one scan looks at.
@@ -21,9 +23,9 @@ const LOOKS: usize = 64;
 pub(super) struct Scan {
     /// Processes that were looked at.
     pub(super) n: u64,
-    /// Those whose main thread is in state D.
+    /// Those whose main thread is in state D, and not because their cgroup is frozen.
     pub(super) n_uninterruptible: u64,
-    /// Tasks in state D: main threads, and other threads as far as there was time for them.
+    /// Tasks in state D, and those that wait for a FUSE server: main threads, and other threads as far as there was time for them.
     pub(super) blocked: Vec<Id>,
     /// Processes whose other threads there was no time for.
     pub(super) n_threads_left_out: u64,
@@ -80,14 +82,15 @@ impl Limit {
 }
 
 /// Looks at all processes, those from a PID on first, and then at the threads of those that
-/// have several.
-pub(super) fn scan(host: &Host, from: u32) -> Result<Scan, HostError> {
+/// have several. Where a FUSE server does not answer, also for those that wait for it.
+pub(super) fn scan(host: &Host, from: u32, by_fuse: bool) -> Result<Scan, HostError> {
     let folder = host.proc("")?;
     let mut pids = tasks::pids(host)?;
     let first = pids.partition_point(|pid| *pid < from);
     pids.rotate_left(first);
     let mut limit = Limit::new();
     let mut scan = Scan::default();
+    let mut freezer = Freezer::new(host);
     let mut with_threads = Vec::new();
     let mut buffer = Vec::new();
     for (at, pid) in pids.iter().enumerate() {
@@ -99,13 +102,17 @@ pub(super) fn scan(host: &Host, from: u32) -> Result<Scan, HostError> {
         // One that went away in between is no gap.
         let path = folder.join(pid.to_string()).join("stat");
         if host.read_into(path, &mut buffer).is_ok() {
-            let stat = Stat::parse(&buffer);
+            let mut is_frozen = |stat: &Stat| stat.is_blocked() && freezer.holds(host, *pid);
+            let stat = Stat::parse(&buffer).filter(|stat| !is_frozen(stat));
             scan.count(*pid, stat);
+            if by_fuse && let Some(stat) = stat.filter(|stat| waits_for_fuse(host, *pid, stat)) {
+                scan.block(*pid, stat);
+            }
             with_threads.extend(stat.filter(|stat| stat.n_threads > 1).map(|_| *pid));
         }
     }
     for (at, pid) in with_threads.iter().enumerate() {
-        if !scan.look_at_threads(host, *pid, &mut limit, &mut buffer) {
+        if !scan.look_at_threads(host, *pid, by_fuse, &mut limit) {
             scan.n_threads_left_out = (with_threads.len() - at) as u64;
             break;
         }
@@ -140,13 +147,8 @@ impl Scan {
     }
 
     /// Looks at the threads of a process other than its main one; false when time is up.
-    fn look_at_threads(
-        &mut self,
-        host: &Host,
-        pid: u32,
-        limit: &mut Limit,
-        buffer: &mut Vec<u8>,
-    ) -> bool {
+    fn look_at_threads(&mut self, host: &Host, pid: u32, by_fuse: bool, limit: &mut Limit) -> bool {
+        let mut buffer = Vec::new();
         let Ok(threads) = tasks::threads(host, pid) else {
             // It has exited.
             return true;
@@ -156,9 +158,11 @@ impl Scan {
                 return false;
             }
             let path = host.proc(&format!("{pid}/task/{thread}/stat"));
-            let is_read = path.is_ok_and(|path| host.read_into(path, buffer).is_ok());
-            let stat = is_read.then(|| Stat::parse(buffer)).flatten();
-            if let Some(stat) = stat.filter(Stat::is_blocked) {
+            let is_read = path.is_ok_and(|path| host.read_into(path, &mut buffer).is_ok());
+            let stat = is_read.then(|| Stat::parse(&buffer)).flatten();
+            let waits =
+                |stat: &Stat| stat.is_blocked() || (by_fuse && waits_for_fuse(host, thread, stat));
+            if let Some(stat) = stat.filter(waits) {
                 self.block(thread, stat);
             }
         }

@@ -9,7 +9,7 @@ use sexton_model::moment::Moment;
 use sexton_model::record::{Body, Record, Sink};
 use sexton_sensors::{SENSORS, Sensor, SensorSpec};
 
-const MOUNTS: &str = "\
+pub(crate) const MOUNTS: &str = "\
 22 1 254:0 / / rw - ext4 /dev/vda rw
 23 22 0:21 / /proc rw - proc proc rw
 24 22 0:22 / /sys rw - sysfs sysfs rw

@@ -5,7 +5,7 @@ use sexton_model::record::{Event, Record};
 use sexton_model::sight::Clarity;
 use sexton_sensors::Sensor;
 
-use crate::node::{Node, open, poll, show, spec};
+use crate::node::{MOUNTS, Node, open, poll, show, spec};
 
 fn write(node: &Node, pid: u32, comm: &str, state: char, parent: u32) {
     write_switches(node, pid, 7);
@@ -188,6 +188,62 @@ fn tasks_that_sleep_on_are_told_by_what_they_wait_in() {
     node.remove("proc/21");
     let over = look(&node, sensor.as_mut(), 120);
     assert_eq!(blocked(&over), [("rpc_wait".to_owned(), 0, 0)]);
+}
+
+#[test]
+fn tasks_of_a_paused_container_do_not_hang() {
+    // Since Linux 6.1 they stay in what they slept in.
+    let node = hang("paused", &[(20, "hrtimer_nanosleep"), (21, "io_wait")]);
+    let mount = "31 30 0:27 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n";
+    node.write("proc/self/mountinfo", format!("{MOUNTS}{mount}"));
+    for (pid, place) in [(20, "/docker/paused"), (21, "/docker/other")] {
+        node.write(
+            &format!("proc/{pid}/cgroup"),
+            format!("4:freezer:{place}\n"),
+        );
+    }
+    let state = |place: &str, state: &str| {
+        let file = format!("sys/fs/cgroup/freezer/docker/{place}/freezer.state");
+        node.write(&file, format!("{state}\n"));
+    };
+    state("paused", "FROZEN");
+    // Not all of it is: one of its tasks may hang.
+    state("other", "FREEZING");
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    let first = look(&node, sensor.as_mut(), 100);
+    let told = look(&node, sensor.as_mut(), 105);
+    assert_eq!(blocked(&told), [("io_wait".to_owned(), 1, 5)]);
+    let n = Record::value;
+    let counted = first
+        .iter()
+        .filter(|record| record.fact() == Some(&fact::PROCESSES_UNINTERRUPTIBLE));
+    assert_eq!(counted.filter_map(n).collect::<Vec<_>>(), [1.0]);
+    // Paused while it is followed.
+    state("other", "FROZEN");
+    let over = look(&node, sensor.as_mut(), 110);
+    assert_eq!(blocked(&over), [("io_wait".to_owned(), 0, 0)]);
+}
+
+#[test]
+fn who_waits_for_a_fuse_server_that_does_not_answer_hangs() {
+    let node = hang("fuse", &[]);
+    write(&node, 20, "ls", 'S', 1);
+    node.write("proc/20/wchan", "request_wait_answer");
+    let waiting = "sys/fs/fuse/connections/39/waiting";
+    node.write(waiting, "0\n");
+    let mut sensor = open("processes", &node.host()).expect("it opens");
+    for second in [100, 105] {
+        assert!(blocked(&look(&node, sensor.as_mut(), second)).is_empty());
+    }
+    node.write(waiting, "1\n");
+    for second in [110, 115] {
+        assert!(blocked(&look(&node, sensor.as_mut(), second)).is_empty());
+    }
+    let told = look(&node, sensor.as_mut(), 120);
+    assert_eq!(blocked(&told), [("request_wait_answer".to_owned(), 1, 5)]);
+    node.write("proc/20/wchan", "do_sys_poll");
+    let over = look(&node, sensor.as_mut(), 125);
+    assert_eq!(blocked(&over), [("request_wait_answer".to_owned(), 0, 0)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@ mod vital;
 use sexton_model::fact::Fact;
 use sexton_model::fact::container::{CONTAINER_RUNNING, CONTAINER_STARTED};
 use sexton_model::fact::core::RUNNABLE_TASKS;
-use sexton_model::fact::filesystem::{FS_AVAILABLE_BYTES, FS_USED_RATIO};
+use sexton_model::fact::filesystem::{FS_AVAILABLE_BYTES, FS_SEEN, FS_USED_RATIO};
 use sexton_model::fact::host::HOST_CPUS;
 use sexton_model::fact::klog::{KLOG_EVENT, KLOG_LINES};
 use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED_RATIO};

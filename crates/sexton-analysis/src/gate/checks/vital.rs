@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use sexton_model::fact::Fact;
+use sexton_model::fact::filesystem::FS_SEEN;
 use sexton_model::fact::klog::KLOG_EVENT;
 use sexton_model::fact::limit::{LIMIT_HITS, LIMIT_MOST, LIMIT_USED_RATIO};
 use sexton_model::fact::pressure::{
     PRESSURE_IO_FULL_AVG10_RATIO, PRESSURE_MEMORY_SOME_AVG10_RATIO,
 };
 use sexton_model::fact::process::{PROCESSES_DEFUNCT, PROCESSES_UNINTERRUPTIBLE};
-use sexton_model::finding::Severity;
+use sexton_model::finding::{Finding, Severity};
 use sexton_model::gap::Why;
 use sexton_model::subject::Subject;
 
@@ -198,10 +199,35 @@ fn bad_filesystems(seen: &Seen<'_>, _: &GatePolicy) -> Count {
             let why = format!("{why}, but whether one had an error is not known: {gap}");
             Count::at_least(n, why)
         }
-        (None, None, _) => Count::of(n, why),
+        (None, None, Log::Cut(gap)) => match read_only(&case, &bad) {
+            Some(mount) => {
+                let why = format!(
+                    "{why}, but why {} is read-only is not known: {gap}",
+                    mount.name
+                );
+                Count::at_least(n, why)
+            }
+            // One that an error had stopped would be read-only, whether the log has it or not.
+            None => Count::of(n, why),
+        },
+        (None, None, Log::Whole) => Count::of(n, why),
     };
     let about = bad.iter().map(|finding| finding.subject.name.to_string());
     count.next(NEXT.to_owned()).about(about.collect())
+}
+
+/// Filesystems that are made to be written to.
+const WRITABLE: [&str; 6] = ["ext2", "ext3", "ext4", "btrfs", "f2fs", "vfat"];
+
+/// One of these that is read-only now, and of which nothing was found.
+fn read_only<'a>(case: &Case<'a>, bad: &[&Finding]) -> Option<&'a Subject> {
+    let events = case.events_by_subject(&FS_SEEN).into_iter();
+    let mut last = events.filter_map(|(mount, told)| Some((mount, told.last()?.says)));
+    let found = last.find(|(mount, says)| {
+        let is_bad = bad.iter().any(|finding| finding.subject == **mount);
+        says.read_only && WRITABLE.contains(&&*says.fs_type) && !is_bad
+    });
+    found.map(|(mount, _)| mount)
 }
 
 fn processes(seen: &Seen<'_>, fact: &'static Fact, what: &str) -> Count {

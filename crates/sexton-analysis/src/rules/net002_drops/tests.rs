@@ -1,3 +1,4 @@
+use sexton_model::gap::Gap;
 use sexton_model::record::Sink;
 
 use super::*;
@@ -119,7 +120,36 @@ fn a_watch_of_two_samples_says_nothing() {
     let [why] = &told.not_judged[..] else {
         panic!("{told:?}");
     };
-    assert_eq!(why.because, "watched for 6.0 s, it takes 9.0 s to show");
+    assert_eq!(
+        why.because,
+        "its counters were read twice, it takes 4 times to show"
+    );
+}
+
+#[test]
+fn an_agent_that_looks_once_a_minute_sees_what_goes_on() {
+    let node = Subject::node();
+    let mut watch = Watch::new(100, 600);
+    for i in 0..10 {
+        let mut out = Sink::new("network", at(100 + 60 * i));
+        let n = 40 * i as u32;
+        out.sample(&node, &fact::NETWORK_BACKLOG_DROPS, f64::from(n));
+        watch.add(out);
+    }
+    assert_eq!(watch.judge(&RULE).findings.len(), 1);
+}
+
+#[test]
+fn a_counter_that_cannot_be_read_is_no_good_sign() {
+    let node = Subject::node();
+    let mut watch = Watch::new(100, 60);
+    counter(&mut watch, &fact::NETWORK_BACKLOG_DROPS, &node, &[0; 12]);
+    let mut out = Sink::new("network", at(100));
+    let text = "cannot read /proc/net/netstat: permission denied";
+    out.gap(&node, Gap::new("network", Why::Denied, text));
+    watch.add(out);
+    let told = watch.judge(&RULE);
+    assert_eq!(told.not_judged[0].because, text);
 }
 
 #[test]

@@ -81,6 +81,28 @@ fn oom_kills_count_for_ten_minutes() {
     node.check("oom_kills", Passed::No, Some(1.0));
 }
 
+#[test]
+fn why_a_filesystem_is_read_only_may_be_in_lines_that_are_gone() {
+    let with = |fs_type: &str, read_only: &str, is_cut: bool| {
+        let mut out = Sink::new("filesystems", Moment::from_ns(900 * SECOND));
+        let (now, root) = (out.now(), Subject::new(SubjectKind::Mount, "/"));
+        let fields = [("fs_type", fs_type), ("read_only", read_only)];
+        out.event(now, &root, &FS_SEEN, testing::event(&FS_SEEN, &fields));
+        if is_cut {
+            let text = "the first lines were overwritten";
+            out.gap(&Subject::node(), Gap::new("klog", Why::Lost(0), text));
+        }
+        let mut node = quiet();
+        node.records.extend(out.into_records());
+        node
+    };
+    let passes = |node: Node| node.check("bad_filesystems", Passed::Yes, Some(0.0));
+    passes(with("ext4", "true", false));
+    passes(with("ext4", "false", true));
+    passes(with("squashfs", "true", true));
+    with("ext4", "true", true).check("bad_filesystems", Passed::Unknown, Some(0.0));
+}
+
 /// A check that may not look does not pass.
 #[test]
 fn vital_signs_that_are_not_seen_are_unknown() {
