@@ -5,6 +5,7 @@ pub mod commands;
 pub mod compare;
 pub mod jobs;
 pub mod lake;
+pub mod page;
 pub mod parallel;
 pub mod question;
 pub mod show;

@@ -2,28 +2,36 @@
 
 import { START, type State, fromAddress, toAddress } from "./address";
 
-type Key = keyof State;
-type Listener = (state: State, changed: Set<Key>) => void;
+/** What a page looks at, and how it is written in the address. */
+export interface Codec<S> {
+  start: S;
+  toAddress(state: S): string;
+  fromAddress(hash: string): S;
+}
 
 /** Browsers refuse too many changes of the address in a short time. */
 const ADDRESS_MS = 200;
 
-export class Store {
-  #state: State = { ...START };
-  #listeners: Listener[] = [];
+export class StoreOf<S extends object> {
+  #state: S;
+  #listeners: ((state: S, changed: Set<keyof S>) => void)[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  get state(): State {
+  constructor(private codec: Codec<S>) {
+    this.#state = { ...codec.start };
+  }
+
+  get state(): S {
     return this.#state;
   }
 
-  subscribe(listener: Listener): void {
+  subscribe(listener: (state: S, changed: Set<keyof S>) => void): void {
     this.#listeners.push(listener);
   }
 
   /** A step is something one wants to go back from; panning is not. */
-  set(patch: Partial<State>, how: "step" | "glide" = "glide"): void {
-    const left = toAddress(this.#state);
+  set(patch: Partial<S>, how: "step" | "glide" = "glide"): void {
+    const left = this.codec.toAddress(this.#state);
     const changed = this.#apply({ ...this.#state, ...patch });
     if (changed.size === 0) return;
     const isWaiting = this.#timer !== undefined;
@@ -31,7 +39,7 @@ export class Store {
     if (how === "step") {
       // What one goes back to is what was seen last.
       if (isWaiting) history.replaceState(null, "", left);
-      history.pushState(null, "", toAddress(this.#state));
+      history.pushState(null, "", this.codec.toAddress(this.#state));
     } else {
       this.#timer = setTimeout(() => this.#show(), ADDRESS_MS);
     }
@@ -42,7 +50,7 @@ export class Store {
     const read = () => {
       // What was about to be written is of the entry that was left.
       this.#forget();
-      this.#apply(fromAddress(location.hash));
+      this.#apply(this.codec.fromAddress(location.hash));
     };
     addEventListener("popstate", read);
     addEventListener("hashchange", read);
@@ -56,17 +64,24 @@ export class Store {
 
   #show(): void {
     this.#forget();
-    history.replaceState(null, "", toAddress(this.#state));
+    history.replaceState(null, "", this.codec.toAddress(this.#state));
   }
 
-  #apply(next: State): Set<Key> {
+  #apply(next: S): Set<keyof S> {
     const before = this.#state;
-    const changed = new Set((Object.keys(next) as Key[]).filter((key) => !same(before[key], next[key])));
+    const changed = new Set((Object.keys(next) as (keyof S)[]).filter((key) => !same(before[key], next[key])));
     if (changed.size > 0) {
       this.#state = next;
       for (const listener of this.#listeners) listener(next, changed);
     }
     return changed;
+  }
+}
+
+/** That of the node's page. */
+export class Store extends StoreOf<State> {
+  constructor() {
+    super({ start: START, toAddress, fromAddress });
   }
 }
 

@@ -9,5 +9,6 @@ mod jobs;
 mod known;
 mod push;
 mod s3;
+mod serve;
 mod sql;
 mod support;
