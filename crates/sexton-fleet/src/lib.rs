@@ -3,6 +3,7 @@
 pub mod bucket;
 pub mod commands;
 pub mod compare;
+pub mod growth;
 pub mod jobs;
 pub mod lake;
 pub mod page;

@@ -5,6 +5,7 @@
 mod engines;
 mod faults;
 mod fleets;
+mod growth;
 mod jobs;
 mod known;
 mod push;
