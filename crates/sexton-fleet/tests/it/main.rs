@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod azure;
 mod engines;
 mod faults;
 mod fleets;
