@@ -52,7 +52,7 @@ pub(crate) enum Tested {
     NoChromium,
 }
 
-/// Types, unit tests, and the page in a real browser with a real server.
+/// Types, unit tests, and both pages in a real browser with real servers.
 pub(crate) fn test() -> Result<Tested> {
     build()?;
     let npm = Npm::find()?;
@@ -62,9 +62,11 @@ pub(crate) fn test() -> Result<Tested> {
         return Ok(Tested::NoChromium);
     };
     command::run(&mut workspace::build_static_sexton())?;
+    command::run(&mut workspace::build_tested_fleet())?;
     command::run(
         npm.run(&["run", "e2e", "--silent"])
             .env("SEXTON", workspace::static_sexton())
+            .env("SEXTON_FLEET", workspace::tested_fleet())
             .env("CHROMIUM", chromium),
     )?;
     Ok(Tested::Passed)

@@ -39,6 +39,17 @@ pub(crate) fn build_fleet() -> Command {
     cargo(&["build", "--release", "--package", "sexton-fleet"])
 }
 
+/// What tests of the fleet page run. The engine for SQL takes minutes to build, and tests have built
+/// it without optimizations already.
+pub(crate) fn tested_fleet() -> PathBuf {
+    target_dir().join("debug/sexton-fleet")
+}
+
+/// The command that makes [`tested_fleet`].
+pub(crate) fn build_tested_fleet() -> Command {
+    cargo(&["build", "--package", "sexton-fleet"])
+}
+
 /// What tests run: one static binary, here and in every guest.
 pub(crate) fn static_sexton() -> PathBuf {
     static_dir().join(static_target()).join("release/sexton")

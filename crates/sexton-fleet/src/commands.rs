@@ -3,6 +3,7 @@
 mod compare;
 mod jobs;
 mod push;
+mod serve;
 mod simulate;
 mod sql;
 mod top;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand};
 use sexton_model::wall::unix_ns;
 
 use crate::bucket::Bucket;
+pub(crate) use compare::compared;
 pub(crate) use views::views_of_tables;
 
 /// Finds which nodes of a fleet are bad, since when, and what they have in common.
@@ -48,6 +50,8 @@ enum Command {
     ///
     /// Exits with 1 when a node has a finding, with 0 when none has.
     Top(top::TopArgs),
+    /// Show the fleet in the browser: nodes by time, causes over time, comparisons
+    Serve(serve::ServeArgs),
     /// Run SQL on the reports
     ///
     /// The tables are reports (a node in an hour), findings, and sets (units and software).
@@ -134,6 +138,7 @@ impl Cli {
             Command::Compare(args) => compare::run(&args, &mut out),
             Command::Jobs(args) => jobs::run(&args, &mut out),
             Command::Top(args) => top::run(&args, &mut out),
+            Command::Serve(args) => serve::run(&args, &mut out),
             Command::Sql(args) => sql::run(&args, &mut out),
             Command::Views(args) => views::run(&args, &mut out),
             Command::Simulate(args) => simulate::run(&args, &mut out),

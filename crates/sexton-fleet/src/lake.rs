@@ -1,6 +1,7 @@
 //! Reads the reports of a time, each once, and collapses them to nodes.
 
 mod claims;
+mod hours;
 mod nodes;
 mod sets;
 
@@ -12,6 +13,7 @@ use sexton_lake::{File, day_of};
 use crate::bucket::{Bucket, Days, Entry};
 use crate::jobs::Jobs;
 pub use claims::{Claimed, Group, NO_NODE};
+pub use hours::{Hours, NOT_SEEN, Open, SERIOUS, of_rank, signs};
 pub use nodes::{Attribute, Broken, Change, JOBS_FAILED, JOBS_SUCCEEDED, Nodes, digests_of};
 pub use sets::{AllSets, Sets};
 
@@ -160,6 +162,16 @@ pub struct Lake {
     pub window: Window,
     /// Jobs that ended in that time.
     pub jobs: Jobs,
+}
+
+/// What was read of a bucket: reports, their nodes, and the sets that they name.
+pub struct Read {
+    /// The reports.
+    pub lake: Lake,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The sets.
+    pub sets: AllSets,
 }
 
 const US_PER_DAY: i64 = 86_400_000_000;

@@ -3,8 +3,10 @@
 pub mod bucket;
 pub mod commands;
 pub mod compare;
+pub mod growth;
 pub mod jobs;
 pub mod lake;
+pub mod page;
 pub mod parallel;
 pub mod question;
 pub mod show;

@@ -6,3 +6,4 @@ pub mod fisher;
 pub mod odds;
 pub mod ranks;
 pub mod special;
+pub mod trend;

@@ -207,7 +207,7 @@ impl App {
                 Ok(Response::new(200, "application/json", body))
             }
             _ => {
-                let asset = assets::find(&request.path)?;
+                let asset = assets::find(assets::OF_NODE, &request.path)?;
                 allow(request, "GET, HEAD")?;
                 Ok(asset)
             }
@@ -219,7 +219,7 @@ fn open_main(bundle: &Path, name: &str) -> Result<Arc<Source>, StoreError> {
     Source::open(MAIN, name, bundle, None, Vec::new(), true)
 }
 
-fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {
+pub(crate) fn allow(request: &Request, methods: &'static str) -> Result<(), Problem> {
     let is_allowed = methods.split(", ").any(|method| method == request.method);
     if is_allowed {
         Ok(())

@@ -25,11 +25,15 @@ pub(crate) fn is_missing() -> bool {
     ASSETS.is_empty()
 }
 
-/// A file of the page, by its path. There is no folder behind this: what is not in the list
-/// is not there.
-pub(crate) fn find(path: &str) -> Result<Response, Problem> {
+/// The page of the node, among those of the build.
+pub(crate) const OF_NODE: &str = "";
+
+/// A file of a page, by the folder of that page and its path. There is no folder behind this:
+/// what is not in the list is not there.
+pub(crate) fn find(folder: &str, path: &str) -> Result<Response, Problem> {
     let wanted = if path == "/" { "/index.html" } else { path };
-    if let Some(asset) = ASSETS.iter().find(|asset| asset.path == wanted) {
+    let full = format!("{folder}{wanted}");
+    if let Some(asset) = ASSETS.iter().find(|asset| asset.path == full) {
         let body = Payload::StaticPacked(asset.packed);
         return Ok(Response::new(200, asset.kind, body));
     }

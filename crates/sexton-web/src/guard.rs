@@ -33,7 +33,7 @@ impl Guard {
             Some(said) if request.path == "/" && is_equal(said, token) => Err(welcome(token)),
             _ => Err(Problem::new(
                 401,
-                "a token is needed: open the address that sexton serve printed, or send \
+                "a token is needed: open the address that the server printed, or send \
                  Authorization: Bearer TOKEN",
             )
             .into()),

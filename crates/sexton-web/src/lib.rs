@@ -3,8 +3,8 @@
 //! `openapi.json` is the contract; `docs/http.md` says what it cannot. A recording is read
 //! once, on a thread of its own, into an index ([`index`]) from which the time line is
 //! answered; heat maps and flame graphs are worked out from the bundle when they are asked
-//! for, by `sexton-profile`; the judgement by whoever starts the server, who also reads
-//! profiles of others.
+//! for, by `sexton-profile`; the judgement by the program that starts the server, which also
+//! reads profiles of others. A [`Site`] is another page behind the same server.
 
 mod agent;
 mod api;
@@ -13,16 +13,18 @@ mod assets;
 mod cache;
 mod clock;
 mod confine;
+mod door;
 mod guard;
 mod heat;
 mod http;
 mod index;
+mod site;
 mod source;
 mod stacks;
 mod workshop;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +34,10 @@ use sexton_report::diagnosis::Judged;
 pub use agent::{Agent, AgentView, IncidentView, LifeView, Report, RingView};
 use app::App;
 pub use confine::{ConfineError, confine};
-use http::{Listener, StopHandle};
+use door::Door;
+pub use door::Stopper;
 pub use http::{Tls, TlsError};
+pub use site::{Answer, Asked, Refusal, Site, SiteOptions};
 
 /// Judges a bundle. The error is a sentence.
 pub type Judge = Box<dyn Fn(&Path) -> Result<Judged, String> + Send + Sync>;
@@ -108,20 +112,7 @@ pub enum ServeError {
 /// A server.
 pub struct Server {
     app: Arc<App>,
-    listener: Listener,
-    address: SocketAddr,
-    token: Option<String>,
-}
-
-/// Ends a server from another thread.
-#[derive(Debug, Clone)]
-pub struct Stopper(StopHandle);
-
-impl Stopper {
-    /// No further connection is taken.
-    pub fn stop(&self) {
-        self.0.stop();
-    }
+    door: Door,
 }
 
 /// Closes a recording that is not used, from another thread.
@@ -150,57 +141,39 @@ impl Server {
 
     /// Opens a bundle, which may be one that is being written, and listens.
     pub fn start(options: Options, bundle: &Path, name: &str) -> Result<Self, ServeError> {
-        let listen = options.listen;
-        if options.token.is_none() && !is_loopback(listen.ip()) {
-            return Err(ServeError::NoToken(listen));
-        }
-        let token = options.token.clone();
+        let door = Door::open(options.listen, options.token.as_deref())?;
         let app = App::new(options, bundle, name)
             .map_err(|error| ServeError::Open(bundle.to_owned(), error))?;
-        let failed = |error| ServeError::Listen(listen, error);
-        let listener = Listener::bind(listen).map_err(failed)?;
         Ok(Self {
             app: Arc::new(app),
-            address: listener.address().map_err(failed)?,
-            listener,
-            token,
+            door,
         })
     }
 
     /// Speaks TLS, and nothing else.
     pub fn set_tls(&mut self, tls: Tls) {
-        self.listener.set_tls(tls);
+        self.door.set_tls(tls);
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.door.address()
     }
 
     /// What to open in a browser, with the token if there is one.
     pub fn url(&self) -> String {
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        match &self.token {
-            Some(token) => format!("http://{address}/?token={token}"),
-            None => format!("http://{address}/"),
-        }
+        self.door.url()
     }
 
     /// What ends it.
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.listener.stop_handle())
+        self.door.stopper()
     }
 
     /// Answers until it is stopped. What was dropped on the page is gone then, even though
     /// clients may still be connected.
     pub fn run(self) {
-        self.listener.run(Arc::clone(&self.app));
+        self.door.run(Arc::clone(&self.app));
         self.app.close();
     }
 }
@@ -208,15 +181,6 @@ impl Server {
 /// Whether the page was built into this program; if not, what is missing and what to type.
 pub fn page_is_missing() -> Option<&'static str> {
     assets::is_missing().then_some(assets::REMEDY)
-}
-
-fn is_loopback(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_loopback(),
-        IpAddr::V6(ip) => {
-            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
-        }
-    }
 }
 
 /// A token that nobody guesses: 128 bits from the kernel, in hex. A token that is given

@@ -104,7 +104,8 @@ function narrow(query: URLSearchParams, facet: Facet): void {
   query.set(others[facet.by] ?? facet.by, facet.value);
 }
 
-async function ask<T>(path: string, query: URLSearchParams, signal?: AbortSignal): Promise<T> {
+/** Asks once, and again if the server is busy. */
+export async function ask<T>(path: string, query: URLSearchParams, signal?: AbortSignal): Promise<T> {
   const text = query.toString();
   const address = `${BASE}/${path}${text ? `?${text}` : ""}`;
   for (let tried = 1; ; tried++) {
@@ -119,7 +120,7 @@ async function reach(address: string, init: RequestInit): Promise<Response> {
     return await fetch(address, { credentials: "same-origin", ...init });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Trouble("The server does not answer. Is `sexton serve` still running?");
+    throw new Trouble("The server does not answer. Is it still running?");
   }
 }
 
@@ -130,7 +131,7 @@ async function read<T>(answer: Response): Promise<T> {
 
 async function wordsOf(answer: Response): Promise<string> {
   if (answer.status === 401) {
-    return "This server needs its access token: open the address that `sexton serve` printed.";
+    return "This server needs its access token: open the address that the server printed.";
   }
   try {
     const problem = (await answer.json()) as { title?: string; detail?: string };

@@ -2,32 +2,40 @@
 
 import { START, type State, fromAddress, toAddress } from "./address";
 
-type Key = keyof State;
-type Listener = (state: State, changed: Set<Key>) => void;
+/** What a page looks at, and how it is written in the address. */
+export interface Codec<S> {
+  start: S;
+  toAddress(state: S): string;
+  fromAddress(hash: string): S;
+}
 
 /** Browsers refuse too many changes of the address in a short time. */
 const ADDRESS_MS = 200;
 
-export class Store {
-  #state: State = { ...START };
-  #listeners: Listener[] = [];
+export class StoreOf<S extends object> {
+  #state: S;
+  #listeners: ((state: S, changed: Set<keyof S>) => void)[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Without what is being dragged, until the button is released. */
-  #undrafted: State | undefined;
+  #undrafted: S | undefined;
 
-  get state(): State {
+  constructor(private codec: Codec<S>) {
+    this.#state = { ...codec.start };
+  }
+
+  get state(): S {
     return this.#state;
   }
 
-  subscribe(listener: Listener): void {
+  subscribe(listener: (state: S, changed: Set<keyof S>) => void): void {
     this.#listeners.push(listener);
   }
 
   /** A step is something one wants to go back from; panning is not. A draft is seen by views
       and comes into the address by the step that ends it. */
-  set(patch: Partial<State>, how: "step" | "glide" | "draft" = "glide"): void {
+  set(patch: Partial<S>, how: "step" | "glide" | "draft" = "glide"): void {
     const shown = this.#undrafted ?? this.#state;
-    const left = toAddress(shown);
+    const left = this.codec.toAddress(shown);
     if (how === "draft") this.#undrafted = shown;
     else if (how === "step") this.#undrafted = undefined;
     else if (this.#undrafted) this.#undrafted = { ...this.#undrafted, ...patch };
@@ -45,7 +53,7 @@ export class Store {
   }
 
   #address(): string {
-    return toAddress(this.#undrafted ?? this.#state);
+    return this.codec.toAddress(this.#undrafted ?? this.#state);
   }
 
   /** Takes the address over, now and whenever the user changes it. */
@@ -54,7 +62,7 @@ export class Store {
       // What was about to be written is of the entry that was left.
       this.#forget();
       this.#undrafted = undefined;
-      this.#apply(fromAddress(location.hash));
+      this.#apply(this.codec.fromAddress(location.hash));
     };
     addEventListener("popstate", read);
     addEventListener("hashchange", read);
@@ -71,14 +79,21 @@ export class Store {
     history.replaceState(null, "", this.#address());
   }
 
-  #apply(next: State): Set<Key> {
+  #apply(next: S): Set<keyof S> {
     const before = this.#state;
-    const changed = new Set((Object.keys(next) as Key[]).filter((key) => !same(before[key], next[key])));
+    const changed = new Set((Object.keys(next) as (keyof S)[]).filter((key) => !same(before[key], next[key])));
     if (changed.size > 0) {
       this.#state = next;
       for (const listener of this.#listeners) listener(next, changed);
     }
     return changed;
+  }
+}
+
+/** That of the node's page. */
+export class Store extends StoreOf<State> {
+  constructor() {
+    super({ start: START, toAddress, fromAddress });
   }
 }
 

@@ -1,5 +1,5 @@
-//! Viewers of profiles, and Grafana's own types of dashboards, as npm has them: tests have them
-//! read what we write.
+//! Viewers of profiles, Grafana's own types of dashboards, and a server that answers as Azure does, as
+//! npm has them: tests have them read what we write.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,8 +10,8 @@ use crate::{command, workspace};
 
 /// speedscope; a page for it without a screen, in the last release for Debian 12's node; the
 /// loader of the Firefox Profiler; Grafana's types, and the compiler that holds a dashboard
-/// against them. Each by its name and as npm is asked for it.
-const PACKAGES: [(&str, &str); 5] = [
+/// against them; Azurite, to which tests of the fleet write. Each by its name and as npm is asked for it.
+const PACKAGES: [(&str, &str); 6] = [
     ("speedscope", "speedscope"),
     ("jsdom", "jsdom@24"),
     (
@@ -20,6 +20,7 @@ const PACKAGES: [(&str, &str); 5] = [
     ),
     ("@grafana/schema", "@grafana/schema@13"),
     ("typescript", "typescript@5"),
+    ("azurite", "azurite@3"),
 ];
 
 /// Prepares `node/` in the target directory when it is not there. What fails here is not an
@@ -32,7 +33,7 @@ pub(crate) fn prepare() {
     }
     let packages = PACKAGES.map(|(name, _)| name).join(", ");
     eprintln!(
-        "set-up: installs {packages} into {}: tests ask them about profiles and dashboards",
+        "set-up: installs {packages} into {}: tests ask them about profiles, dashboards and buckets",
         folder.display()
     );
     if let Err(error) = install(&folder) {

@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use super::{LakeArgs, TimeArgs};
 use crate::compare::{Candidate, Comparison, Input, compare};
 use crate::jobs::Rates;
-use crate::lake::{self, AllSets, Lake, Nodes, Sets, digests_of};
+use crate::lake::{self, AllSets, Lake, Nodes, Read, Sets, digests_of};
 use crate::question::{Classes, Question};
 use crate::sql;
 
@@ -42,8 +42,16 @@ struct Shown<'a> {
     question: &'a Question<'a>,
     answer: &'a Comparison,
     lake: &'a Lake,
-    bad: String,
-    good: String,
+    bad: &'a str,
+    good: &'a str,
+    hours: u64,
+}
+
+/// What is compared with what.
+#[derive(Clone, Copy)]
+struct Conditions<'a> {
+    bad: Option<&'a str>,
+    good: Option<&'a str>,
     hours: u64,
 }
 
@@ -54,35 +62,65 @@ const TOO_FEW: u8 = 3;
 
 pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<u8> {
     let bucket = args.lake.bucket()?;
+    let conditions = Conditions {
+        bad: args.bad.as_deref(),
+        good: args.good.as_deref(),
+        hours: args.time.since,
+    };
     let (mut lake, nodes) = lake::read(&bucket, args.time.since, args.time.now_us())?;
-    let classes = classes(args, &lake, &nodes, bucket.runtime())?;
+    let classes = classes(conditions, &lake, &nodes, bucket.runtime())?;
     let sets = AllSets::fetch(&bucket, &digests_of(&nodes), &mut lake.problems)?;
+    let read = Read { lake, nodes, sets };
+    answered(&read, &classes, conditions, |shown| {
+        match args.lake.json {
+            true => json::write(shown, out)?,
+            false => text::write(shown, out)?,
+        }
+        Ok(match (shown.answer.is_empty(), shown.answer.too_few) {
+            (false, _) => DIFFERENT,
+            (true, Some(_)) => TOO_FEW,
+            (true, None) => 0,
+        })
+    })
+}
+
+/// The comparison as JSON, of a bucket that was read before.
+pub(crate) fn compared(
+    read: &Read,
+    bad: Option<&str>,
+    good: Option<&str>,
+    runtime: &tokio::runtime::Runtime,
+    hours: u64,
+) -> Result<serde_json::Value> {
+    let conditions = Conditions { bad, good, hours };
+    let classes = classes(conditions, &read.lake, &read.nodes, runtime)?;
+    answered(read, &classes, conditions, |shown| Ok(json::value(shown)))
+}
+
+/// Compares, and hands what is to be shown to `show`.
+fn answered<T>(
+    read: &Read,
+    classes: &Classes,
+    conditions: Conditions<'_>,
+    show: impl FnOnce(&Shown<'_>) -> Result<T>,
+) -> Result<T> {
     let of = |name: &str| {
-        let attribute = nodes.attributes.get(name);
-        attribute.map_or_else(Sets::default, |attribute| sets.of(&attribute.values))
+        let attribute = read.nodes.attributes.get(name);
+        attribute.map_or_else(Sets::default, |attribute| read.sets.of(&attribute.values))
     };
     let unit_sets = of(sexton_lake::column::UNIT_SET);
     let software_sets = of(sexton_lake::column::SOFTWARE_SET);
-    let question = Question::new(&nodes, &classes, &unit_sets, &software_sets);
+    let question = Question::new(&read.nodes, classes, &unit_sets, &software_sets);
     let input = question.input();
     let answer = compare(&input);
-    let shown = Shown {
+    show(&Shown {
         input: &input,
         question: &question,
         answer: &answer,
-        lake: &lake,
-        bad: args.bad.clone().unwrap_or_else(|| DEFAULT_BAD.to_owned()),
-        good: args.good.clone().unwrap_or_else(|| DEFAULT_GOOD.to_owned()),
-        hours: args.time.since,
-    };
-    match args.lake.json {
-        true => json::write(&shown, out)?,
-        false => text::write(&shown, out)?,
-    }
-    Ok(match (answer.is_empty(), answer.too_few) {
-        (false, _) => DIFFERENT,
-        (true, Some(_)) => TOO_FEW,
-        (true, None) => 0,
+        lake: &read.lake,
+        bad: conditions.bad.unwrap_or(DEFAULT_BAD),
+        good: conditions.good.unwrap_or(DEFAULT_GOOD),
+        hours: conditions.hours,
     })
 }
 
@@ -90,13 +128,13 @@ const DEFAULT_BAD: &str = "a finding of severity serious or critical";
 const DEFAULT_GOOD: &str = "all other nodes";
 
 fn classes(
-    args: &CompareArgs,
+    conditions: Conditions<'_>,
     lake: &Lake,
     nodes: &Nodes,
     runtime: &tokio::runtime::Runtime,
 ) -> Result<Classes> {
-    let mut classes = match (&args.bad, &args.good) {
-        (Some(bad), good) => sql::classes(lake, runtime, bad, good.as_deref())?,
+    let mut classes = match (conditions.bad, conditions.good) {
+        (Some(bad), good) => sql::classes(lake, runtime, bad, good)?,
         (None, Some(good)) => {
             let mut classes = sql::classes(lake, runtime, "false", Some(good))?;
             classes.bad_at.clone_from(&nodes.serious_at);
@@ -110,15 +148,14 @@ fn classes(
             asked_severity: true,
         },
     };
-    if args.bad.is_none() {
+    if conditions.bad.is_none() {
         classes.asked.push("severity_rank".to_owned());
     }
     let n_bad = classes.bad_at.iter().flatten().count();
-    if n_bad == 0 && args.bad.is_some() {
+    if let (0, Some(bad)) = (n_bad, conditions.bad) {
         bail!(
-            "no node is bad by {:?} in the last {} h; widen --since or check the condition with fleet sql",
-            args.bad.as_deref().unwrap_or_default(),
-            args.time.since
+            "no node is bad by {bad:?} in the last {} h; widen --since or check the condition with fleet sql",
+            conditions.hours
         );
     }
     Ok(classes)

@@ -1,4 +1,6 @@
-//! `fleet top`: sickest nodes, most frequent findings, and how groups of nodes are.
+//! `fleet top`: sickest nodes, most frequent findings, how groups of nodes are, and what grows.
+
+mod growth;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -7,6 +9,8 @@ use anyhow::{Result, bail};
 use serde_json::json;
 use sexton_lake::column;
 use sexton_model::text::escape;
+
+use growth::Growth;
 
 use super::compare::{jobs_line, rates};
 use super::{LakeArgs, TimeArgs};
@@ -47,6 +51,7 @@ struct Top<'a> {
     groups: Vec<GroupOfNodes>,
     /// How jobs went on nodes with a finding, by its code.
     jobs: Vec<(String, Rates)>,
+    growth: Growth,
 }
 
 pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
@@ -64,6 +69,7 @@ pub(super) fn run(args: &TopArgs, out: &mut dyn Write) -> Result<u8> {
         findings: findings(&nodes),
         groups: groups(&nodes, &args.by)?,
         jobs: Vec::new(),
+        growth: Growth::of(&lake, args.rows)?,
     };
     top.findings.truncate(args.rows);
     top.groups.truncate(args.rows);
@@ -155,6 +161,8 @@ impl Top<'_> {
             "sickest": sickest.collect::<Vec<_>>(),
             "findings": findings.collect::<Vec<_>>(),
             "groups": groups.collect::<Vec<_>>(),
+            "growing": self.growth.json(&nodes.names),
+            "spreading": self.growth.json_of_findings(nodes.names.len()),
             "problems": self.lake.problems.lines(),
         });
         serde_json::to_writer_pretty(&mut *out, &answer)?;
@@ -200,6 +208,7 @@ impl Top<'_> {
             true => writeln!(out, "No node reports {}.", escape(self.args.by.as_bytes()))?,
             false => show::table(out, &header, &rows.collect::<Vec<_>>())?,
         }
+        self.growth.write(&self.nodes.names, out)?;
         self.write_jobs(out)?;
         show::problems(out, &self.lake.problems)?;
         Ok(())

@@ -11,6 +11,12 @@ use crate::compare::{Candidate, Difference, Effect, Input};
 use crate::jobs::{Rate, Rates};
 
 pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &value(shown))?;
+    writeln!(out)?;
+    Ok(())
+}
+
+pub(super) fn value(shown: &Shown<'_>) -> Value {
     let answer = shown.answer;
     let mut differences = Vec::new();
     for difference in &answer.differences {
@@ -18,7 +24,7 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
     }
     let unexplained = answer.unexplained.iter();
     differences.extend(unexplained.map(|effect| measured(shown.input, effect, None)));
-    let value = json!({
+    json!({
         "schema": "sexton.compare/1",
         "bad": answer.n_bad,
         "good": answer.n_good,
@@ -34,10 +40,7 @@ pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> Result<()> {
         })),
         "differences": differences,
         "problems": shown.lake.problems.lines(),
-    });
-    serde_json::to_writer_pretty(&mut *out, &value)?;
-    writeln!(out)?;
-    Ok(())
+    })
 }
 
 /// How jobs went: with something, and elsewhere.
