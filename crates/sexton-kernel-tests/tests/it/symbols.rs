@@ -269,9 +269,9 @@ fn a_program_that_was_replaced_names_nothing_and_that_is_said() {
     assert!(stderr.contains("functions have no names"), "{stderr}");
 }
 
-/// The same program with other functions at the same places.
+/// A program with other functions at the same places. Names alone do not change a build-id.
 fn swapped() -> String {
-    SOURCE.replace("outer", "other")
+    SOURCE.replace("outer", "other").replace("100000", "100003")
 }
 
 /// Waits for a process of a program, and some samples of it.
@@ -335,8 +335,16 @@ fn a_program_that_is_replaced_while_it_is_recorded_has_no_wrong_names() {
         let stdout = String::from_utf8_lossy(&output.stdout);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!stdout.contains("other::"), "{args:?}: {stdout}");
-        assert!(!stdout.contains("outer::"), "{args:?}: {stdout}");
-        assert!(stderr.contains(why), "{args:?}: {stderr}");
+        // perf may have a copy from another test, which a build-id that was read in time finds.
+        let has_right_names = args == ["--buildid-mmap"] && stdout.contains("outer::");
+        assert!(
+            has_right_names || !stdout.contains("outer::"),
+            "{args:?}: {stdout}"
+        );
+        assert!(
+            has_right_names || stderr.contains(why),
+            "{args:?}: {stderr}"
+        );
     }
 }
 
