@@ -11,6 +11,7 @@
 //! Overhead: `docs/overhead.md#stacks`.
 
 mod busiest;
+mod heard;
 mod homes;
 mod made;
 mod names;
@@ -41,6 +42,7 @@ use sexton_symbols::live::{Kernel, Place, Programs, Ran};
 
 use crate::{Opener, Sensor, SensorSpec, bpf};
 use busiest::{Busiest, Seen};
+use heard::Heard;
 use homes::Homes;
 use made::Made;
 use names::Names;
@@ -182,6 +184,7 @@ fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
         names: Names::default(),
+        heard: Heard::new(options.period()),
         programs: programs.then(Programs::default),
         spaces: Spaces::default(),
         made: Made::open(host),
@@ -195,7 +198,7 @@ fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
         n_lost_mappings: 0,
         told_once: false,
     };
-    let refusals = stacks.follow_cores(host);
+    let refusals = stacks.follow_cores(host, sexton_host::clock::now());
     match refusals.into_iter().next() {
         Some((_, error)) if stacks.source.cores().is_empty() => Err(refused(&error)),
         _ => Ok(Box::new(stacks)),
@@ -207,6 +210,8 @@ struct Stacks {
     source: Source,
     period_ns: u64,
     names: Names,
+    /// When each core was last sampled.
+    heard: Heard,
     /// `None` where the kernel's numbers of processes are not ours.
     programs: Option<Programs>,
     /// What processes have mapped that may be gone by now.
@@ -234,6 +239,7 @@ impl Sensor for Stacks {
         let take = |sample| samples.push(sample);
         let malformed = self.source.drain(host, spaces, MAX_DRAINED, take);
         self.names.kernel.note_made(self.made.take());
+        self.note_heard(&samples, out.now());
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
         if let Some(programs) = &mut self.programs {
@@ -376,7 +382,8 @@ impl Stacks {
 
     /// What is done once a second: cores, counts, and what is blind.
     fn look(&mut self, host: &Host, out: &mut Sink) {
-        for (cpu, error) in self.follow_cores(host) {
+        self.renew_quiet(out);
+        for (cpu, error) in self.follow_cores(host, out.now()) {
             let text = format!("core {cpu} cannot be sampled: {error}");
             out.gap(&Subject::cpu(cpu), Gap::new(NAME, Why::Denied, text));
         }
@@ -441,19 +448,49 @@ impl Stacks {
     }
 
     /// Samples cores that came, and lets go of those that went. Returns those that refuse.
-    fn follow_cores(&mut self, host: &Host) -> Vec<(u32, std::io::Error)> {
+    fn follow_cores(&mut self, host: &Host, now: Moment) -> Vec<(u32, std::io::Error)> {
         let Ok(online) = machine::online_cpus(host) else {
             return Vec::new();
         };
         self.made.follow_cores(&online);
         let sampled = self.source.cores();
         for gone in sampled.iter().filter(|cpu| !online.contains(cpu)) {
-            self.source.forget_core(*gone);
+            self.forget_core(*gone);
         }
-        let new = online.into_iter().filter(|cpu| !sampled.contains(cpu));
-        let tried = new.map(|cpu| (cpu, self.source.sample_core(cpu)));
-        tried
-            .filter_map(|(cpu, tried)| Some((cpu, tried.err()?)))
-            .collect()
+        let mut refused = Vec::new();
+        for cpu in online.into_iter().filter(|cpu| !sampled.contains(cpu)) {
+            match self.source.sample_core(cpu) {
+                Ok(()) => self.heard.note(cpu, now),
+                Err(error) => refused.push((cpu, error)),
+            }
+        }
+        refused
+    }
+
+    fn note_heard(&mut self, samples: &[Sample], now: Moment) {
+        for sample in samples {
+            self.heard.note(sample.cpu, Moment::from_ns(sample.at_ns));
+        }
+        // What is still in the ring may be newer, and of any core.
+        if samples.len() >= MAX_DRAINED {
+            let sampled = self.source.cores();
+            sampled.iter().for_each(|cpu| self.heard.note(*cpu, now));
+        }
+    }
+
+    /// Lets go of cores that are not sampled any more, so that they get a new timer.
+    fn renew_quiet(&mut self, out: &mut Sink) {
+        for (cpu, time) in self.heard.quiet(out.now()) {
+            self.forget_core(cpu);
+            let text = format!(
+                "core {cpu} was not sampled for {time:.1?}: it was taken away, or the machine stood still"
+            );
+            out.gap(&Subject::cpu(cpu), Gap::new(NAME, Why::Vanished, text));
+        }
+    }
+
+    fn forget_core(&mut self, cpu: u32) {
+        self.source.forget_core(cpu);
+        self.heard.forget(cpu);
     }
 }

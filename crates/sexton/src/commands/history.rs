@@ -3,6 +3,7 @@
 //! The findings log says what was found and when; of the ring only a window around the gravest
 //! of it is judged again, so that the answer costs the same however long the ring is.
 
+mod instant;
 mod lives;
 mod time;
 
@@ -29,8 +30,10 @@ use crate::cli::{DiagnoseArgs, DiagnoseFormat};
 use crate::{judge as judging, terminal};
 pub use lives::{Lived, lived_between};
 
-/// What is judged: as far back as most rules look, and what came of it.
+/// What is judged: as far back as most rules look, and what led to it.
 const BEFORE: Duration = Duration::from_secs(900);
+
+/// How long after the time of `--at` the findings of that time may open.
 const AFTER: Duration = Duration::from_secs(300);
 
 /// What holds until it changes is looked for this far back, and where the boot began.
@@ -76,7 +79,10 @@ pub fn run(out: &mut dyn Write, args: &DiagnoseArgs, policy: &Policy) -> Result<
     };
     let lives = lived_between(&ring, &asked)?;
     let judged = match gravest(&lives) {
-        Some(lived) => judge_around(lived, policy)?,
+        Some(lived) => {
+            let end = instant::fullest(lived, &lives);
+            judge_window(&Bundle::open(&lived.bundle)?, end, policy)?
+        }
         None => judge_quiet(&ring, &asked, policy)?,
     };
     match args.format.format() {
@@ -96,13 +102,6 @@ fn gravest(lives: &[Lived]) -> Option<&Lived> {
         .iter()
         .filter(|lived| lived.life.worst > Severity::Note);
     grave.max_by_key(|lived| (lived.life.worst, lived.last_seen_ns))
-}
-
-/// Judges the time around a life: until it was last seen, or until a while after it was worst.
-fn judge_around(lived: &Lived, policy: &Policy) -> Result<Judged> {
-    let end = lived.life.worst_at.after(AFTER).min(lived.life.last_seen);
-    let bundle = Bundle::open(&lived.bundle)?;
-    judge_window(&bundle, end.max(lived.life.worst_at), policy)
 }
 
 /// Nothing was found: judges the end of the time that was asked for.
