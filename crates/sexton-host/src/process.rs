@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use sexton_model::moment::Moment;
+
 use crate::{Host, HostError};
 
 /// The inode number of the first PID namespace (`PROC_PID_INIT_INO` in
@@ -44,6 +46,21 @@ impl Status {
             })?,
         })
     }
+}
+
+/// When a process was started; `None` when it is gone or does not say. A number is given to another
+/// process some time after one has ended, and that one was started later.
+pub fn started(host: &Host, pid: u32) -> Option<Moment> {
+    let stat = host.read_text(host.proc(&format!("{pid}/stat")).ok()?);
+    started_of(&stat.ok()?, rustix::param::clock_ticks_per_second())
+}
+
+/// A line of `stat`: the name in brackets may hold any, and 19 fields are between it and the start.
+fn started_of(stat: &str, ticks_per_second: u64) -> Option<Moment> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: u64 = fields.split(' ').nth(19)?.parse().ok()?;
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+    Some(Moment::from_ns(u64::try_from(ns).ok()?))
 }
 
 /// Who a process is to itself: its number in its own PID namespace, and its user.
@@ -166,6 +183,25 @@ mod tests {
         check(b"x::/", None);
         check(b"0:", None);
         check(b"", None);
+    }
+
+    #[test]
+    fn when_a_process_was_started() {
+        let check = |stat: &str, expected: Option<u64>| {
+            assert_eq!(
+                started_of(stat, 100),
+                expected.map(Moment::from_ns),
+                "{stat}"
+            );
+        };
+        let fields = "S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0";
+        check(&format!("7 (a) b) {fields} 250 9 9"), Some(2_500_000_000));
+        check(&format!("7 (a) {fields}"), None);
+        check("7 (a", None);
+        let host = Host::live().expect("this node");
+        let own = started(&host, std::process::id()).expect("this process");
+        assert!(own <= crate::clock::now(), "{own:?}");
+        assert_eq!(started(&host, u32::MAX), None);
     }
 
     #[test]

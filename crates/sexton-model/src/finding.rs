@@ -1,7 +1,7 @@
 //! Findings: what a rule says is wrong, with what speaks for it, against it, and what is
 //! missing to know.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::time::Duration;
 
 use crate::moment::Moment;
@@ -194,6 +194,8 @@ pub struct Remedy {
     pub text: String,
     /// What to type.
     pub command: Option<String>,
+    /// The process whose number is in the command: once it has ended, the number may be another's.
+    pub pid: Option<u32>,
 }
 
 impl Remedy {
@@ -203,6 +205,7 @@ impl Remedy {
             kind,
             text: text.into(),
             command: Some(command.into()),
+            pid: None,
         }
     }
 
@@ -212,6 +215,16 @@ impl Remedy {
             kind,
             text: text.into(),
             command: None,
+            pid: None,
+        }
+    }
+
+    /// The same, with the number of this process in its command.
+    #[must_use]
+    pub fn of_process(self, pid: impl Display) -> Self {
+        Self {
+            pid: pid.to_string().parse().ok(),
+            ..self
         }
     }
 }

@@ -415,11 +415,13 @@ fn mean_in(case: &Case<'_>, fact: &'static Fact, core: &Subject, long: &[&Stretc
 fn remedies(core: &Subject, user: Option<&User>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Some(user) = user {
-        remedies.push(Remedy::command(
+        let pid = &user.process.name;
+        let look = Remedy::command(
             RemedyKind::Look,
             format!("Print the kernel stack of {}", user.comm),
-            format!("sudo cat /proc/{}/stack", user.process.name),
-        ));
+            format!("sudo cat /proc/{pid}/stack"),
+        );
+        remedies.push(look.of_process(pid));
     }
     remedies.push(Remedy::command(
         RemedyKind::Look,

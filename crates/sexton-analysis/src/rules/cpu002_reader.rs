@@ -231,7 +231,7 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
     if let Some(one) = sightings.first() {
         let pid = &one.process.name;
         // Without its kubelet, for one, a node becomes NotReady.
-        remedies.push(match NEEDED.contains(&comm) {
+        let of_one = match NEEDED.contains(&comm) {
             true => Remedy::command(
                 RemedyKind::Look,
                 format!("Find the threads of {comm} that read"),
@@ -242,7 +242,8 @@ fn remedies(comm: &str, sightings: &[Sighting]) -> Vec<Remedy> {
                 format!("Pause {comm} (host PID; resume with -CONT)"),
                 pause(pid),
             ),
-        });
+        };
+        remedies.push(of_one.of_process(pid));
     }
     remedies.push(Remedy::advice(
         RemedyKind::Prevent,

@@ -296,16 +296,17 @@ fn evidence(waits: &[Wait<'_>], is_known: bool) -> Vec<Evidence> {
 fn remedies(owner: &Subject, holders: &BTreeMap<u32, &str>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Some((pid, comm)) = holders.first_key_value() {
-        remedies.push(Remedy::command(
+        let demote = Remedy::command(
             RemedyKind::Stop,
             format!("Give {comm} ordinary priority (host PID)"),
             format!("sudo chrt --all-tasks --other --pid 0 {pid}"),
-        ));
-        remedies.push(Remedy::command(
+        );
+        let look = Remedy::command(
             RemedyKind::Look,
             format!("See the policy of each thread of {comm}"),
             format!("ps -L -o tid,cls,rtprio,psr,pcpu,comm -p {pid}"),
-        ));
+        );
+        remedies.extend([demote.of_process(pid), look.of_process(pid)]);
     }
     if owner.kind == SubjectKind::Unit {
         remedies.push(Remedy::command(

@@ -426,11 +426,12 @@ impl<'a> Limit<'a> {
             ),
             None => self.known.look.to_owned(),
         };
-        let mut remedies = vec![Remedy::command(
-            RemedyKind::Look,
-            format!("Find what uses up the {}", self.known.counts),
-            look,
-        )];
+        let text = format!("Find what uses up the {}", self.known.counts);
+        let look = Remedy::command(RemedyKind::Look, text, look);
+        let mut remedies = vec![match self.process() {
+            Some((pid, _)) => look.of_process(pid),
+            None => look,
+        }];
         let twice = (self.most as u64).saturating_mul(2);
         remedies.extend(match (self.cgroup(), self.known.setting) {
             (None, _) if self.known.scope == Scope::Process => self.process().map(|(pid, comm)| {
@@ -439,6 +440,7 @@ impl<'a> Limit<'a> {
                     format!("Raise the limit of {comm} until it restarts, if the use is meant"),
                     format!("sudo prlimit --pid {pid} --nofile={twice}"),
                 )
+                .of_process(pid)
             }),
             (Some(cgroup), _) => unit_name::of_path(cgroup).map(|unit| {
                 let set = systemctl("set-property --runtime", &unit);

@@ -462,11 +462,12 @@ fn evidence(
 fn remedies(core: &Subject, holder: Option<&Holder>) -> Vec<Remedy> {
     let mut remedies = Vec::new();
     if let Some(holder) = holder {
-        remedies.push(Remedy::command(
+        let look = Remedy::command(
             RemedyKind::Look,
             format!("Print the affinity and kernel stack of {}", holder.comm),
             format!("taskset -cp {0}; sudo cat /proc/{0}/stack", holder.pid),
-        ));
+        );
+        remedies.push(look.of_process(&holder.pid));
     }
     remedies.push(Remedy::advice(
         RemedyKind::Prevent,

@@ -305,11 +305,11 @@ fn remedies(longest: &Event<'_, BlockedTasks>) -> Vec<Remedy> {
     let look = |text: &str, command: String| Remedy::command(RemedyKind::Look, text, command);
     let first = says.tasks.first().map(|task| task.tid);
     if kernel_wait::is_for_child(wait, &says.stack) {
-        let of_child = |tid| format!("ps -o pid,stat,wchan:32,comm --ppid {tid}");
-        let command = first.map(of_child).into_iter();
-        return command
-            .map(|command| look("See what its child does", command))
-            .collect();
+        let of_child = |tid| {
+            let command = format!("ps -o pid,stat,wchan:32,comm --ppid {tid}");
+            look("See what its child does", command).of_process(tid)
+        };
+        return first.map(of_child).into_iter().collect();
     }
     let is_for_server = kernel_wait::is_for_server(wait);
     let mut remedies = vec![Remedy::advice(
@@ -332,7 +332,7 @@ fn remedies(longest: &Event<'_, BlockedTasks>) -> Vec<Remedy> {
     };
     let of_first = first.map(|tid| {
         let command = format!("sudo cat /proc/{tid}/stack");
-        look("See where the first of them waits", command)
+        look("See where the first of them waits", command).of_process(tid)
     });
     // The stack of who waits for a server says only that it does.
     match is_for_server {

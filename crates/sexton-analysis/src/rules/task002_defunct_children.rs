@@ -236,7 +236,8 @@ fn remedies(parent: &DefunctChildren) -> Vec<Remedy> {
             RemedyKind::Stop,
             "End the parent: init then reaps its defunct children",
             format!("sudo kill {}", parent.pid),
-        ),
+        )
+        .of_process(parent.pid),
     };
     let prevent = match &parent.container {
         Some(_) => {
@@ -256,7 +257,8 @@ fn remedies(parent: &DefunctChildren) -> Vec<Remedy> {
             RemedyKind::Look,
             "List the defunct children",
             format!("ps -o pid,stat,lstart,comm --ppid {}", parent.pid),
-        ),
+        )
+        .of_process(parent.pid),
     ]
 }
 

@@ -364,11 +364,12 @@ impl Maker<'_> {
                 journal(unit),
             ));
         } else if let Some(parent) = self.parent() {
-            remedies.push(Remedy::command(
+            let pause = Remedy::command(
                 RemedyKind::Stop,
                 "pause the parent (host PID)",
                 pause(&parent.name),
-            ));
+            );
+            remedies.push(pause.of_process(&parent.name));
         }
         remedies.push(Remedy::advice(
             RemedyKind::Prevent,

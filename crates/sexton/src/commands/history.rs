@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use sexton_agent::ask;
 use sexton_analysis::live::reach;
 use sexton_analysis::{Policy, judge};
-use sexton_host::clock;
+use sexton_host::{Host, clock, machine, process};
 use sexton_model::finding::Severity;
 use sexton_model::moment::Moment;
 use sexton_model::record::Record;
@@ -78,13 +78,14 @@ pub fn run(out: &mut dyn Write, args: &DiagnoseArgs, policy: &Policy) -> Result<
         }
     };
     let lives = lived_between(&ring, &asked)?;
-    let judged = match gravest(&lives) {
+    let mut judged = match gravest(&lives) {
         Some(lived) => {
             let end = instant::fullest(lived, &lives);
             judge_window(&Bundle::open(&lived.bundle)?, end, policy)?
         }
         None => judge_quiet(&ring, &asked, policy)?,
     };
+    forget_what_ended(&mut judged, &Host::live()?);
     match args.format.format() {
         DiagnoseFormat::Text => {
             lives::text(out, &lives, &asked)?;
@@ -94,6 +95,21 @@ pub fn run(out: &mut dyn Write, args: &DiagnoseArgs, policy: &Policy) -> Result<
         DiagnoseFormat::Html => report::html(out, &judged)?,
     }
     Ok(judged)
+}
+
+/// Drops what to type about processes that have ended since: their numbers may be others' now.
+fn forget_what_ended(judged: &mut Judged, host: &Host) {
+    let is_of_this_boot = machine::boot_id(host).is_ok_and(|id| id == judged.node.boot_id);
+    let Some(end) = judged.diagnosis.window.as_ref().map(|window| *window.end()) else {
+        return;
+    };
+    let is_there = |pid| process::started(host, pid).is_some_and(|started| started <= end);
+    for finding in &mut judged.diagnosis.findings {
+        let is_good = |pid| is_of_this_boot && is_there(pid);
+        finding
+            .remedies
+            .retain(|remedy| remedy.pid.is_none_or(is_good));
+    }
 }
 
 /// The gravest of what was found, the latest of those.

@@ -440,9 +440,10 @@ fn remedies_of_task(name: &str, is_active: bool) -> Vec<Remedy> {
             format!("Pause {name} (host PID)"),
             process::pause(pid),
         );
-        remedies.extend(is_active.then_some(pause));
+        remedies.extend(is_active.then(|| pause.of_process(pid)));
         let look = format!("ps -fp {pid}");
-        remedies.push(Remedy::command(RemedyKind::Look, "Identify it", look));
+        let identify = Remedy::command(RemedyKind::Look, "Identify it", look);
+        remedies.push(identify.of_process(pid));
     }
     if !is_active {
         return remedies;
