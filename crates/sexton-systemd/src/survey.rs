@@ -1,14 +1,18 @@
 //! All that is known of the units of a root, put together: state, settings, what starts
 //! them, who owns them, and what signatures say of them.
 //!
-//! What was seen (`seen`) is what recordings hold, and all that signatures are matched with.
+//! What was seen (`seen`) is what recordings hold, and all that signatures are matched with;
+//! `asked` are the answers of files to what they ask.
 
+mod asked;
 mod seen;
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use sexton_host::Root;
+use sexton_signatures::units::Role;
 use sexton_signatures::units::Signatures;
 use sexton_signatures::units::assessed::{self, Offender};
 use sexton_signatures::units::need::Need;
@@ -20,8 +24,9 @@ use crate::unit_file::restart::Restart;
 use crate::unit_file::start::Hindrance;
 use crate::unit_file::state::State;
 use crate::unit_file::timer::{self, Rate};
-use crate::unit_file::{Edge, Graph, Unit, UnitSet};
+use crate::unit_file::{Edge, Graph, Unit, UnitSet, start_of};
 
+use asked::Scripts;
 pub use seen::Seen;
 
 /// One unit, with all that is known of it.
@@ -62,11 +67,21 @@ impl Surveyed {
         }
     }
 
-    /// Whether it runs or may run after a boot.
+    /// What would tell whether it is of use, and could not be seen.
+    fn unseen_sign(&self) -> Option<String> {
+        let offender = self.offender.as_ref().filter(|_| self.is_on())?;
+        let unknown = offender.unknown.as_ref()?;
+        let is_suspect = offender.veto.is_none() && !offender.is_unsure;
+        let name = &self.unit.name;
+        is_suspect.then(|| format!("{name}: sexton could not see whether {unknown}"))
+    }
+
+    /// Whether it runs or may run after a boot. What a boot begins with counts though it is masked.
     pub fn is_on(&self) -> bool {
-        !self.unit.state.is_masked()
-            && self.unit.state != State::Alias
-            && (self.unit.is_enabled() || self.is_reached)
+        if self.unit.state.is_masked() {
+            return matches!(self.hindrance, Some(Hindrance::Fails(_)));
+        }
+        self.unit.state != State::Alias && (self.unit.is_enabled() || self.is_reached)
     }
 }
 
@@ -145,6 +160,7 @@ impl Survey {
             graph: &graph,
             packages: &packages,
             depth,
+            scripts: OnceCell::new(),
         };
         let units: Vec<Surveyed> = set.iter().map(|unit| site.survey(unit)).collect();
         let seen = Seen::of(&site, signatures, &units);
@@ -174,7 +190,9 @@ impl Survey {
             if let Some(need) = &unit.withheld {
                 found.withhold(need);
             }
+            let is_needed = matches!(found.role, Some((Role::Must, ..)));
             unit.offender = found.offender;
+            self.gaps.extend(unit.unseen_sign().filter(|_| !is_needed));
         }
         self.shape = assessed.shape;
         self.doubt = assessed.doubt;
@@ -198,6 +216,12 @@ impl Survey {
     }
 }
 
+/// What a boot begins with, masked: systemd goes to its rescue shell instead.
+fn masked_start(set: &UnitSet, unit: &Unit) -> Option<Hindrance> {
+    let fails = "a boot begins with it, and it is masked: it ends in rescue.target";
+    (start_of(set) == unit.name).then(|| Hindrance::Fails(fails.to_owned()))
+}
+
 /// A root that is looked at.
 struct Site<'a> {
     root: &'a dyn Root,
@@ -205,6 +229,8 @@ struct Site<'a> {
     graph: &'a Graph,
     packages: &'a Packages,
     depth: Depth,
+    /// Read when first asked for.
+    scripts: OnceCell<Scripts>,
 }
 
 impl Site<'_> {
@@ -220,9 +246,11 @@ impl Site<'_> {
         let is_on = is_reached || unit.is_enabled();
         // Looking for programs costs, and of what is off nobody asks.
         let is_asked = is_on && self.depth != Depth::Use;
-        let hindrance = is_asked
-            .then(|| self.set.hindrance(self.root, unit))
-            .flatten();
+        let hindrance = match is_asked {
+            true if unit.state.is_masked() => masked_start(self.set, unit),
+            true => self.set.hindrance(self.root, unit),
+            false => None,
+        };
         Surveyed {
             is_reached,
             reached_by: way.iter().map(|edge| edge.from.clone()).collect(),

@@ -107,7 +107,7 @@ fn weigh(unit: Weighed<'_>) -> (UnitVerdict, String) {
         (Some("bound"), None, Some(why)) if unit.unknown().is_some() => (
             UnitVerdict::Unknown,
             format!(
-                "it may be of no use: {why}; not recorded: whether {}",
+                "it may be of no use: {why}; not seen: whether {}",
                 unit.unknown().unwrap_or_default()
             ),
         ),

@@ -1,8 +1,9 @@
 //! What cannot be masked without breaking another unit.
 //!
 //! systemd fails a unit whose `Requires=`, `BindsTo=` or `Requisite=` is masked, and a socket,
-//! timer or path whose unit is. So a unit is left on where a unit that stays on needs it, and
-//! what is left on may need others in turn.
+//! timer or path whose unit is. A service that wants another one starts without it, and yet was
+//! written to use it. So a unit is left on where a unit that stays on needs it, and what is left
+//! on may need others in turn.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -40,8 +41,10 @@ struct Edge<'a> {
 }
 
 fn edges<'a>(from: &'a str, file: &'a UnitFile) -> impl Iterator<Item = Edge<'a>> {
+    // A target wants what there is; a service that names another one has a use for it.
+    let wants = (unit_name::sort(from) == "service").then_some("wants it");
     let all = [
-        (&file.wants, None),
+        (&file.wants, wants),
         (&file.requires, Some("requires it")),
         (&file.binds_to, Some("binds to it")),
         (&file.upholds, None),
@@ -220,6 +223,7 @@ mod tests {
             ("requires", "requires it"),
             ("binds to", "binds to it"),
             ("requisite", "needs it to be active"),
+            ("wants", "wants it"),
         ] {
             let needs = [(key, "postfix.service")];
             let units = [("postfix.service", &[][..]), ("myapp.service", &needs)];
@@ -235,8 +239,13 @@ mod tests {
             check(&units, &on, &on, &[]);
         }
         let wants = [("wants", "postfix.service")];
-        let units = [("postfix.service", &[][..]), ("myapp.service", &wants)];
-        check(&units, &on, &["postfix.service"], &[]);
+        let units = [("postfix.service", &[][..]), ("x.target", &wants)];
+        check(
+            &units,
+            &["postfix.service", "x.target"],
+            &["postfix.service"],
+            &[],
+        );
     }
 
     #[test]

@@ -98,6 +98,18 @@ impl<'a> Node<'a> {
         Some(Known { state })
     }
 
+    /// Units of a pattern that a boot starts. A link in a folder of the vendor starts one, too,
+    /// though `systemctl` calls it disabled.
+    fn starts(&self, pattern: &str) -> impl Iterator<Item = &'a UnitFile> {
+        let units = self.units.iter();
+        let fitting = units.filter(move |(name, _)| glob::matches(pattern, name));
+        fitting.map(|(_, file)| *file).filter(|file| {
+            let by = file.reached_by.last();
+            let is_by_target = by.is_some_and(|by| unit_name::sort(by) == "target");
+            is_by_target || file.state.as_deref().is_some_and(is_enabled)
+        })
+    }
+
     /// What folders say that were listed: the nearest one above the path. `None` if what it
     /// holds was not listed.
     fn is_listed(&self, path: &str) -> Option<bool> {
@@ -118,10 +130,12 @@ impl<'a> Node<'a> {
 
 impl Observed for Node<'_> {
     fn is_enabled(&self, pattern: &str) -> bool {
-        let mut units = self.units.iter();
-        units.any(|(name, file)| {
-            file.state.as_deref().is_some_and(is_enabled) && glob::matches(pattern, name)
-        })
+        self.starts(pattern).next().is_some()
+    }
+
+    fn is_working(&self, pattern: &str) -> bool {
+        self.starts(pattern)
+            .any(|file| file.fails.is_none() && file.skipped.is_none())
     }
 
     fn has_package(&self, pattern: &str) -> bool {

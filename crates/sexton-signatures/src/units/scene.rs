@@ -22,6 +22,8 @@ pub struct Scene {
     pub texts: BTreeMap<String, String>,
     /// Units and what they give their programs, `KEY=value`.
     pub environment: BTreeMap<String, Vec<String>>,
+    /// Programs that services run.
+    pub runs: Vec<String>,
     /// Sorts of filesystems that units mount.
     pub mounts: Vec<String>,
     /// The shape of the deployment; none is an unknown one.
@@ -48,6 +50,10 @@ impl Observed for Scene {
         self.enabled.iter().any(|unit| glob::matches(pattern, unit))
     }
 
+    fn is_working(&self, pattern: &str) -> bool {
+        self.is_enabled(pattern)
+    }
+
     fn has_package(&self, pattern: &str) -> bool {
         self.packages
             .iter()
@@ -62,7 +68,7 @@ impl Observed for Scene {
     }
 
     fn answer(&self, question: &Sign) -> Option<bool> {
-        Some(question.ask(self))
+        question.ask(self)
     }
 
     fn is_shape(&self, name: &str) -> bool {
@@ -71,16 +77,22 @@ impl Observed for Scene {
 }
 
 impl Files for Scene {
-    fn has_path(&self, path: &str) -> bool {
+    fn has_path(&self, path: &str) -> Option<bool> {
         let mut known = self.paths.iter().chain(self.texts.keys());
-        known.any(|known| glob::matches(path, known))
+        Some(known.any(|known| glob::matches(path, known)))
     }
 
-    fn text(&self, path: &str) -> Option<String> {
-        self.texts.get(path).cloned()
+    fn texts(&self, path: &str) -> Option<Vec<String>> {
+        let texts = self.texts.iter();
+        let texts = texts.filter(|(known, _)| glob::matches(path, known));
+        Some(texts.map(|(_, text)| text.clone()).collect())
     }
 
-    fn environment(&self, unit: &str) -> Vec<String> {
-        self.environment.get(unit).cloned().unwrap_or_default()
+    fn environment(&self, unit: &str) -> Option<Vec<String>> {
+        Some(self.environment.get(unit).cloned().unwrap_or_default())
+    }
+
+    fn runs(&self, program: &str) -> Option<bool> {
+        Some(self.runs.iter().any(|known| known == program))
     }
 }

@@ -8,8 +8,10 @@ use super::grammar::Grammar;
 
 /// What signs are matched with: what was seen of a node or an image.
 pub trait Observed {
-    /// Whether a unit that fits the pattern is enabled.
+    /// Whether a boot starts a unit that fits the pattern.
     fn is_enabled(&self, pattern: &str) -> bool;
+    /// The same of one that nothing keeps from starting.
+    fn is_working(&self, pattern: &str) -> bool;
     /// Whether a package that fits the pattern is installed.
     fn has_package(&self, pattern: &str) -> bool;
     /// Whether a boot mounts something whose type and options fit.
@@ -20,14 +22,46 @@ pub trait Observed {
     fn is_shape(&self, name: &str) -> bool;
 }
 
-/// Files that open questions are put to.
+/// Files that open questions are put to. `None` is an answer that could not be seen: a file that
+/// cannot be read, or that is on a filesystem which is not here.
 pub trait Files {
     /// Whether there is a file at a path; the last part may be a pattern.
-    fn has_path(&self, path: &str) -> bool;
-    /// The text of a file; `None` if it is not there.
-    fn text(&self, path: &str) -> Option<String>;
+    fn has_path(&self, path: &str) -> Option<bool>;
+    /// The texts of the files at a path, whose last part may be a pattern.
+    fn texts(&self, path: &str) -> Option<Vec<String>>;
     /// What a unit gives its programs, `KEY=value`, drop-ins included.
-    fn environment(&self, unit: &str) -> Vec<String>;
+    fn environment(&self, unit: &str) -> Option<Vec<String>>;
+    /// Whether a service that a boot starts runs a program of that name, by itself or in a script.
+    fn runs(&self, program: &str) -> Option<bool>;
+}
+
+/// What is observed, as evidence takes it: a unit that cannot start stands in for no other.
+pub(super) struct Working<'a>(pub(super) &'a dyn Observed);
+
+impl Observed for Working<'_> {
+    fn is_enabled(&self, pattern: &str) -> bool {
+        self.0.is_working(pattern)
+    }
+
+    fn is_working(&self, pattern: &str) -> bool {
+        self.0.is_working(pattern)
+    }
+
+    fn has_package(&self, pattern: &str) -> bool {
+        self.0.has_package(pattern)
+    }
+
+    fn mounts(&self, fits: &dyn Fn(&str, &str) -> bool) -> bool {
+        self.0.mounts(fits)
+    }
+
+    fn answer(&self, question: &Sign) -> Option<bool> {
+        self.0.answer(question)
+    }
+
+    fn is_shape(&self, name: &str) -> bool {
+        self.0.is_shape(name)
+    }
 }
 
 /// Whether a line holds a text, which may be a pattern: `relayhost = ?*`.
@@ -49,7 +83,7 @@ fn any() -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sign {
-    /// A unit is enabled.
+    /// A boot starts a unit.
     Enabled(String),
     /// A package is installed.
     Package(String),
@@ -89,6 +123,8 @@ pub enum Sign {
         /// A pattern of `KEY=value`.
         has: String,
     },
+    /// A service that a boot starts runs a program of this name.
+    Runs(String),
     /// The deployment is of this shape.
     Shape(String),
     /// It is not so.
@@ -115,9 +151,11 @@ impl Sign {
                 let is_so = holds.contains(&Some(true));
                 return (is_so || !holds.contains(&None)).then_some(is_so);
             }
-            Self::Path(_) | Self::Text { .. } | Self::Setting { .. } | Self::Environment { .. } => {
-                return observed.answer(self);
-            }
+            Self::Path(_)
+            | Self::Text { .. }
+            | Self::Setting { .. }
+            | Self::Environment { .. }
+            | Self::Runs(_) => return observed.answer(self),
         })
     }
 
@@ -134,6 +172,7 @@ impl Sign {
                 is,
             } => Some(format!("setting {path} {} {key} is {is}", grammar.name())),
             Self::Environment { unit, has } => Some(format!("environment {unit} has {has}")),
+            Self::Runs(program) => Some(format!("runs {program}")),
             _ => None,
         }
     }
@@ -148,32 +187,31 @@ impl Sign {
         }
     }
 
-    /// The answer of files to an open question.
-    pub fn ask(&self, files: &dyn Files) -> bool {
-        match self {
-            Self::Path(path) => files.has_path(path),
-            Self::Text { path, has } => {
-                let content = files.text(path).unwrap_or_default();
-                let lines = content.lines().map(str::trim_start);
+    /// The answer of files to an open question; `None` if it cannot be seen.
+    pub fn ask(&self, files: &dyn Files) -> Option<bool> {
+        Some(match self {
+            Self::Path(path) => files.has_path(path)?,
+            Self::Text { path, has } => files.texts(path)?.iter().any(|text| {
+                let lines = text.lines().map(str::trim_start);
                 let mut lines = lines.filter(|line| !line.starts_with('#'));
                 lines.any(|line| line_has(line, has))
-            }
+            }),
             Self::Setting {
                 path,
                 grammar,
                 key,
                 is,
-            } => {
-                let text = files.text(path).unwrap_or_default();
-                let value = grammar.value(&text, key);
+            } => files.texts(path)?.iter().any(|text| {
+                let value = grammar.value(text, key);
                 value.is_some_and(|value| glob::matches(is, &value.to_ascii_lowercase()))
-            }
+            }),
             Self::Environment { unit, has } => {
-                let words = files.environment(unit);
+                let words = files.environment(unit)?;
                 words.iter().any(|word| glob::matches(has, word))
             }
+            Self::Runs(program) => files.runs(program)?,
             _ => false,
-        }
+        })
     }
 
     /// What it says here: of several that would do, the first that holds.
@@ -198,6 +236,7 @@ impl Sign {
             Self::Mount { sort, option } if option == ANY => format!("{sort} is mounted"),
             Self::Mount { option, .. } => format!("a mount has the option {option}"),
             Self::Environment { unit, has } => format!("{unit} has {has} in its environment"),
+            Self::Runs(program) => format!("a service runs {program}"),
             Self::Shape(name) => format!("this is a {name}"),
             Self::Not(sign) => match sign.as_ref() {
                 Self::Enabled(unit) => format!("{unit} is not enabled"),

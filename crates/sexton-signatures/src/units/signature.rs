@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::scene::Scene;
-use super::sign::{Observed, Sign};
+use super::sign::{Observed, Sign, Working};
 use crate::SignatureError;
 use sexton_model::glob;
 
@@ -155,15 +155,19 @@ impl Signature {
     }
 
     fn weigh_signs(&self, shape: Option<&String>, observed: &dyn Observed) -> Option<Match> {
+        let working = Working(observed);
         let is = |sign: &&Sign, so| sign.holds(observed) == so;
-        if self.evidence.iter().any(|sign| is(&sign, Some(false))) {
+        let is_evidence = |sign: &&Sign, so| sign.holds(&working) == so;
+        let mut evidence = self.evidence.iter();
+        if evidence.any(|sign| is_evidence(&sign, Some(false))) {
             return None;
         }
         let shape = shape.map(|shape| format!("this is a {shape}"));
-        let holding = self.evidence.iter().filter(|sign| is(sign, Some(true)));
+        let holding = self.evidence.iter();
+        let holding = holding.filter(|sign| is_evidence(sign, Some(true)));
         let evidence = shape
             .into_iter()
-            .chain(holding.map(|sign| sign.told(observed)));
+            .chain(holding.map(|sign| sign.told(&working)));
         let veto = self.veto.iter().find(|sign| is(sign, Some(true)));
         let mut signs = self.evidence.iter().chain(&self.veto);
         Some(Match {

@@ -13,15 +13,12 @@ use sexton_host::{Entry, Root};
 use sexton_model::fact::unit::{Answer, BootMount, Folder, UnitContext, UnitFile, UnitState};
 use sexton_model::text;
 use sexton_signatures::units::node::Node;
-use sexton_signatures::units::{Files, Signatures, grammar};
+use sexton_signatures::units::{Signatures, grammar};
 
 use super::{Depth, Site, Surveyed};
 use crate::unit_file::name;
 use crate::unit_file::start::Hindrance;
-use crate::unit_file::{Edge, Tree, Unit, condition, start_of};
-
-/// A file that a sign asks for is small.
-const TEXT_BYTES_MAX: u64 = 1 << 20;
+use crate::unit_file::{Edge, Unit, start_of};
 
 /// Folders whose names are recorded, and whether those of the folders in them are.
 const FOLDERS: [(&str, bool); 7] = [
@@ -74,9 +71,10 @@ impl Seen {
         context.packages = site.packages.versions.keys().cloned().collect();
         context.mounts = site.mounts();
         let questions = signatures.questions().into_iter();
-        let answers = questions.map(|(asked, sign)| Answer {
-            asked,
-            holds: sign.ask(site),
+        // What cannot be seen stays without an answer.
+        let answers = questions.filter_map(|(asked, sign)| {
+            let holds = sign.ask(site)?;
+            Some(Answer { asked, holds })
         });
         context.answers = answers.collect();
         if site.depth == Depth::Recorded {
@@ -179,7 +177,10 @@ fn folders(root: &dyn Root) -> Vec<Folder> {
 impl Site<'_> {
     /// What a boot mounts, by `/etc/fstab` or by a unit.
     fn mounts(&self) -> Vec<BootMount> {
-        let table = self.text("/etc/fstab").unwrap_or_default();
+        let table = self
+            .text(Path::new("/etc/fstab"))
+            .flatten()
+            .unwrap_or_default();
         let by_table = grammar::fstab(&table).into_iter().map(|mount| BootMount {
             kind: mount.sort,
             options: mount.options.join(","),
@@ -202,32 +203,5 @@ impl Site<'_> {
             })
         });
         by_table.chain(by_unit).collect()
-    }
-}
-
-impl Files for Site<'_> {
-    fn has_path(&self, path: &str) -> bool {
-        let path = Path::new(path);
-        match path.to_string_lossy().contains(['*', '?', '[']) {
-            true => condition::any_matches(&Tree::new(self.root), path),
-            false => self.root.meta(path).is_ok(),
-        }
-    }
-
-    fn text(&self, path: &str) -> Option<String> {
-        let content = Tree::new(self.root).read(Path::new(path), TEXT_BYTES_MAX);
-        Some(String::from_utf8_lossy(&content.ok()?).into_owned())
-    }
-
-    fn environment(&self, unit: &str) -> Vec<String> {
-        let Some(unit) = self.set.find(unit) else {
-            return Vec::new();
-        };
-        let mut words = unit.settings.words("Service", "Environment");
-        for file in unit.settings.lines("Service", "EnvironmentFile") {
-            let text = self.text(file.trim_start_matches('-')).unwrap_or_default();
-            words.extend(grammar::environment(&text));
-        }
-        words
     }
 }

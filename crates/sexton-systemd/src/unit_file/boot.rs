@@ -8,7 +8,9 @@ use std::sync::OnceLock;
 use sexton_signatures::units::grammar;
 
 use crate::unit_file::interpreter::Kernel;
+use crate::unit_file::made::Made;
 use crate::unit_file::name;
+use crate::unit_file::set::Unit;
 use crate::unit_file::start::VOLATILE;
 use crate::unit_file::tree::Tree;
 
@@ -51,6 +53,7 @@ pub(crate) struct Boot {
     generators: OnceLock<Generators>,
     folders: OnceLock<HashSet<PathBuf>>,
     kernel: OnceLock<Kernel>,
+    made: OnceLock<Made>,
     pub(crate) unseen: BTreeMap<PathBuf, Unseen>,
 }
 
@@ -121,6 +124,11 @@ impl Boot {
         path.ancestors().find_map(|place| self.unseen.get(place))
     }
 
+    /// What commands of units make.
+    pub(crate) fn made<'a>(&self, units: impl Iterator<Item = &'a Unit>) -> &Made {
+        self.made.get_or_init(|| Made::by(units))
+    }
+
     pub(crate) fn kernel(&self, tree: &Tree<'_>) -> Kernel {
         *self.kernel.get_or_init(|| Kernel::of(tree))
     }
@@ -164,7 +172,8 @@ fn tmpfiles(tree: &Tree<'_>) -> HashSet<PathBuf> {
             for line in String::from_utf8_lossy(&text).lines() {
                 let mut words = line.split_whitespace();
                 let sort = words.next().unwrap_or_default();
-                let makes = sort.starts_with(['d', 'D', 'v', 'q', 'Q', 'C', 'L', 'e']);
+                let makes =
+                    sort.starts_with(['d', 'D', 'v', 'q', 'Q', 'C', 'L', 'e', 'f', 'F', 'p']);
                 let path = words
                     .next()
                     .map(|path| path.trim_matches('"'))

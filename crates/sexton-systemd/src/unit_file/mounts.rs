@@ -4,6 +4,7 @@ use sexton_signatures::units::grammar;
 
 use crate::unit_file::name;
 use crate::unit_file::set::Unit;
+use crate::unit_file::settings::Settings;
 
 /// What a mount unit mounts, unless it is masked.
 pub(crate) fn of_unit(unit: &Unit) -> Option<(grammar::Mount, String)> {
@@ -16,6 +17,30 @@ pub(crate) fn of_unit(unit: &Unit) -> Option<(grammar::Mount, String)> {
         options: said("Options").split(',').map(str::to_owned).collect(),
     };
     (is_mount && !mount.what.is_empty()).then(|| (mount, unit.name.clone()))
+}
+
+/// What systemd refuses of a mount or automount: a place that its name does not say, and a mount
+/// of nothing.
+pub(crate) fn refused(unit: &str, settings: &Settings) -> Option<String> {
+    let sort = name::sort(unit);
+    let section = if sort == "mount" {
+        "Mount"
+    } else {
+        "Automount"
+    };
+    let place = settings.last(section, "Where");
+    let is_other =
+        |place: &&str| !place.contains('%') && format!("{}.{sort}", escape(place)) != unit;
+    match place.filter(is_other) {
+        Some(_) => Some("Where= does not fit its name".into()),
+        None if sort == "mount"
+            && unit != "-.mount"
+            && settings.last("Mount", "What").is_none() =>
+        {
+            Some("it has no What= setting".into())
+        }
+        None => None,
+    }
 }
 
 /// Names of the mounts and swaps in `/etc/fstab`.
@@ -83,6 +108,24 @@ fn escape(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mounts_that_systemd_refuses() {
+        let check = |unit: &str, text: &str, expected: Option<&str>| {
+            let refused = refused(unit, &Settings::parse(text));
+            assert_eq!(refused.as_deref(), expected, "{unit} {text}");
+        };
+        let mount = "[Mount]\nWhat=/dev/sdb\nWhere=/srv/a-b/\n";
+        check(r"srv-a\x2db.mount", mount, None);
+        let other = Some("Where= does not fit its name");
+        check("srv-a-b.mount", mount, other);
+        check("srv.mount", "[Mount]\nWhat=/dev/sdb\n", None);
+        let nothing = Some("it has no What= setting");
+        check("srv.mount", "[Mount]\nWhere=/srv\n", nothing);
+        check("srv.automount", "[Automount]\nWhere=/srv\n", None);
+        let other = Some("Where= does not fit its name");
+        check("srv.automount", "[Automount]\nWhere=/x\n", other);
+    }
 
     #[test]
     fn mounts_of_a_table() {

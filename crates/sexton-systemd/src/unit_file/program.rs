@@ -38,9 +38,40 @@ pub(crate) fn missing(tree: &Tree<'_>, set: &UnitSet, settings: &Settings) -> Op
             if let Some(why) = is_missing(tree, set.kernel(tree), program, knows_path) {
                 return Some(format!("{key}={program}: {why}"));
             }
+            if let Some(script) = missing_script(tree, settings, program, words.get(1)) {
+                return Some(format!("{key}={program} {script}: no such script"));
+            }
         }
     }
     None
+}
+
+/// Programs that run the file which their first argument names.
+const INTERPRETERS: &[&str] = &[
+    "sh", "bash", "dash", "python", "python3", "perl", "ruby", "node",
+];
+
+/// Folders whose scripts come with the image.
+const SHIPPED: &[&str] = &["/usr", "/opt", "/etc", "/bin", "/sbin", "/lib"];
+
+/// The script that an interpreter is to run and that is not there.
+fn missing_script<'a>(
+    tree: &Tree<'_>,
+    settings: &Settings,
+    program: &str,
+    argument: Option<&'a String>,
+) -> Option<&'a str> {
+    let script = argument?.as_str();
+    let path = Path::new(script);
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let is_shipped = SHIPPED.iter().any(|folder| path.starts_with(folder));
+    let is_plain = !script.contains(['%', '$', '\\']) && !is_laid_over(settings, path);
+    let is_asked = INTERPRETERS.contains(&name) && is_shipped && is_plain;
+    let is_absent = || {
+        let meta = tree.root().meta(path);
+        meta.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    (is_asked && is_absent()).then_some(script)
 }
 
 /// Whether the service sees something else at a path than the image has there: what is bound

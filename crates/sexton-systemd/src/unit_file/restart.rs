@@ -31,36 +31,37 @@ impl Default for Defaults {
     }
 }
 
-impl Defaults {
-    /// As `system.conf` and its drop-ins of this root set them.
-    pub(crate) fn read(tree: &mut Tree<'_>) -> Self {
-        let mut settings = Settings::default();
-        // The main file counts least; of two the stronger folder's is the one that is read.
-        let main = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
-        for folder in main {
-            let path = Path::new(folder).join("systemd/system.conf");
-            if tree.exists(&path) {
-                settings.add(&tree.text(&path).unwrap_or_default());
-                break;
-            }
-        }
-        let mut files: std::collections::BTreeMap<String, std::path::PathBuf> = Default::default();
-        for folder in main {
-            let folder = Path::new(folder).join("systemd/system.conf.d");
-            for entry in tree.list(&folder) {
-                if entry.name.ends_with(".conf") {
-                    let path = folder.join(&entry.name);
-                    files.entry(entry.name).or_insert(path);
-                }
-            }
-        }
-        for path in files.into_values() {
+/// What `system.conf` and its drop-ins of this root set.
+pub(crate) fn manager(tree: &mut Tree<'_>) -> Settings {
+    let mut settings = Settings::default();
+    // The main file counts least; of two the stronger folder's is the one that is read.
+    let main = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+    for folder in main {
+        let path = Path::new(folder).join("systemd/system.conf");
+        if tree.exists(&path) {
             settings.add(&tree.text(&path).unwrap_or_default());
+            break;
         }
-        Self::of(&settings)
     }
+    let mut files: std::collections::BTreeMap<String, std::path::PathBuf> = Default::default();
+    for folder in main {
+        let folder = Path::new(folder).join("systemd/system.conf.d");
+        for entry in tree.list(&folder) {
+            if entry.name.ends_with(".conf") {
+                let path = folder.join(&entry.name);
+                files.entry(entry.name).or_insert(path);
+            }
+        }
+    }
+    for path in files.into_values() {
+        settings.add(&tree.text(&path).unwrap_or_default());
+    }
+    settings
+}
 
-    fn of(settings: &Settings) -> Self {
+impl Defaults {
+    /// As these settings of the service manager say.
+    pub(crate) fn of(settings: &Settings) -> Self {
         let own = Self::default();
         let span = |key: &str| settings.last("Manager", key).and_then(span::parse_ns);
         let burst = settings.last("Manager", "DefaultStartLimitBurst");

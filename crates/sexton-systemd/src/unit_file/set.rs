@@ -18,7 +18,7 @@ use crate::unit_file::mounts;
 use crate::unit_file::name::{self, Form};
 use crate::unit_file::os::Os;
 use crate::unit_file::preset::{Preset, Presets};
-use crate::unit_file::restart::{Defaults, Restart};
+use crate::unit_file::restart::{self, Defaults, Restart};
 use crate::unit_file::settings::Settings;
 use crate::unit_file::start::{self, Hindrance};
 use crate::unit_file::state::{CONFIG, SEARCH, Search, State, Trouble};
@@ -74,6 +74,8 @@ pub struct UnitSet {
     pub(crate) triggers: Vec<Trigger>,
     /// What holds for units that say nothing else.
     pub defaults: Defaults,
+    /// What all units give their programs, `KEY=value`.
+    pub(crate) environment: Vec<String>,
     /// Which system it is.
     pub os: Os,
     accounts: Accounts,
@@ -94,6 +96,7 @@ impl UnitSet {
     pub fn read(tree: &mut Tree<'_>) -> Self {
         let search = Search::read(tree);
         let presets = Presets::read(tree, search.version);
+        let manager = restart::manager(tree);
         let mut set = Self {
             units: BTreeMap::new(),
             wants: search
@@ -102,7 +105,8 @@ impl UnitSet {
                 .flat_map(|folder| folder.wants.clone())
                 .collect(),
             triggers: udev::triggers(tree),
-            defaults: Defaults::read(tree),
+            defaults: Defaults::of(&manager),
+            environment: manager.words("Manager", "DefaultEnvironment"),
             os: Os::read(tree),
             accounts: Accounts::read(tree),
             boot: Boot::default(),
@@ -223,6 +227,17 @@ impl UnitSet {
 
     pub(crate) fn makes_folder(&self, tree: &Tree<'_>, path: &Path) -> bool {
         self.boot.makes_folder(tree, path)
+    }
+
+    /// Whether a path is on a filesystem that is not here.
+    pub(crate) fn is_elsewhere(&self, path: &Path) -> bool {
+        self.boot.unseen_at(path).is_some()
+    }
+
+    /// Whether a command of another unit names a path, or one below it, to make it.
+    pub(crate) fn other_makes(&self, unit: &Unit, path: &Path) -> bool {
+        let made = self.boot.made(self.iter());
+        made.is_made_by_other(path, &unit.name)
     }
 
     pub(crate) fn kernel(&self, tree: &Tree<'_>) -> Kernel {
@@ -381,10 +396,8 @@ impl UnitSet {
     }
 
     fn note_turned_off(&mut self) {
-        let on: HashSet<&str> = self
-            .effective_wants()
-            .map(|want| want.unit.as_str())
-            .collect();
+        let on = self.effective_wants().map(|want| want.unit.as_str());
+        let on: HashSet<&str> = on.collect();
         let off = self.wants.iter().filter(|want| want.is_null);
         let off = off.filter(|want| !on.contains(want.unit.as_str()));
         let off: Vec<String> = off.map(|want| want.unit.clone()).collect();

@@ -7,7 +7,9 @@ use sexton_host::Kind;
 use crate::unit_file::accounts::Accounts;
 use crate::unit_file::condition::{self, Outcome};
 use crate::unit_file::graph;
+use crate::unit_file::mounts;
 use crate::unit_file::name::{self, Form};
+use crate::unit_file::places;
 use crate::unit_file::program;
 use crate::unit_file::set::{Unit, UnitSet};
 use crate::unit_file::settings::Settings;
@@ -72,7 +74,12 @@ pub(crate) fn hindrance(
     };
     let fails = fails
         .or_else(|| is_read.then(|| refused(&unit.name, settings)).flatten())
-        .or_else(|| missing_folder(tree, set, accounts, settings))
+        .or_else(|| missing_folder(tree, set, accounts, unit))
+        .or_else(|| {
+            places::missing(tree, settings, &|path| {
+                is_made(tree, set, accounts, unit, path)
+            })
+        })
         .or_else(|| program::missing(tree, set, settings))
         .or_else(|| missing_environment(tree, settings))
         .or_else(|| missing_account(accounts, settings))
@@ -127,32 +134,39 @@ fn missing_account(accounts: &Accounts, settings: &Settings) -> Option<String> {
     None
 }
 
-/// Folders that must be there before a program runs. systemd and `systemd-tmpfiles` make some
-/// of them at boot.
+/// Whether a boot makes a folder or what is in it: systemd for the unit, `systemd-tmpfiles`,
+/// what makes homes, or a command of another unit.
+fn is_made(tree: &Tree<'_>, set: &UnitSet, accounts: &Accounts, unit: &Unit, path: &Path) -> bool {
+    let own = [
+        ("StateDirectory", "/var/lib"),
+        ("CacheDirectory", "/var/cache"),
+        ("LogsDirectory", "/var/log"),
+        ("ConfigurationDirectory", "/etc"),
+    ];
+    let is_own = own.iter().any(|(key, folder)| {
+        let names = unit.settings.words("Service", key);
+        let names = names
+            .iter()
+            .map(|name| name.split(':').next().unwrap_or(name));
+        names
+            .into_iter()
+            .any(|name| Path::new(folder).join(name).starts_with(path))
+    });
+    is_own
+        || accounts.makes_home(path)
+        || set.makes_folder(tree, path)
+        || set.other_makes(unit, path)
+}
+
+/// Folders that must be there before a program runs.
 fn missing_folder(
     tree: &Tree<'_>,
     set: &UnitSet,
     accounts: &Accounts,
-    settings: &Settings,
+    unit: &Unit,
 ) -> Option<String> {
-    let is_made = |path: &Path| {
-        let own = [
-            ("StateDirectory", "/var/lib"),
-            ("CacheDirectory", "/var/cache"),
-            ("LogsDirectory", "/var/log"),
-            ("ConfigurationDirectory", "/etc"),
-        ];
-        let is_own = own.iter().any(|(key, folder)| {
-            let names = settings.words("Service", key);
-            let names = names
-                .iter()
-                .map(|name| name.split(':').next().unwrap_or(name));
-            names
-                .into_iter()
-                .any(|name| Path::new(folder).join(name).starts_with(path))
-        });
-        is_own || accounts.makes_home(path) || set.makes_folder(tree, path)
-    };
+    let settings = &unit.settings;
+    let is_made = |path: &Path| is_made(tree, set, accounts, unit, path);
     // Inside another root, the working directory is that root's.
     let has_root = has_own_root(settings);
     let keys = ["RootDirectory", "WorkingDirectory"];
@@ -190,6 +204,7 @@ fn refused(name: &str, settings: &Settings) -> Option<String> {
     let says = |section, start| settings.starting_with(section, start).next().is_some();
     match name::sort(name) {
         "service" => refused_service(settings),
+        "mount" | "automount" => mounts::refused(name, settings),
         "socket" if !says("Socket", "Listen") => Some("it has no Listen*= setting".into()),
         "path" if !says("Path", "Path") && !says("Path", "DirectoryNotEmpty") => {
             Some("it has no Path*= setting".into())

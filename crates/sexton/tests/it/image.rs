@@ -22,6 +22,7 @@ mod killed;
 mod needs;
 mod pipelines;
 mod predictions;
+mod protected;
 mod undo;
 
 const ECS: &str = "[Unit]\nDescription=Amazon ECS - container agent\nRequires=docker.service\nAfter=docker.service\n\

@@ -37,6 +37,7 @@ fn what_only_looks_broken() {
     write(root.join("usr/lib/sysusers.d/a.conf"), "m member crew\n");
     let cloud = "system_info:\n  default_user:\n    name: ubuntu\n";
     write(root.join("etc/cloud/cloud.cfg"), cloud);
+    write(root.join("srv/x/run"), "");
     let cases = [
         ("stop", "[Service]\nRemainAfterExit=yes\nExecStop=/bin/sh\n"),
         ("action", "[Unit]\nSuccessAction=reboot\n[Service]\n"),

@@ -56,6 +56,31 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "ExecStart=/bin/sh\nRootDirectory=/srv/jail\n",
         "RootDirectory=/srv/jail",
     ),
+    (
+        "paths",
+        "ExecStart=/bin/sh\nReadWritePaths=/srv/none\n",
+        "ReadWritePaths=/srv/none",
+    ),
+    (
+        "bind",
+        "ExecStart=/bin/sh\nBindReadOnlyPaths=/srv/none:/opt/x\n",
+        "BindReadOnlyPaths=/srv/none",
+    ),
+    (
+        "image",
+        "ExecStart=/bin/sh\nRootImage=/srv/none.raw\n",
+        "RootImage=/srv/none.raw",
+    ),
+    (
+        "output",
+        "ExecStart=/bin/sh\nStandardOutput=append:/var/log/own/out.log\n",
+        "/var/log/own is not there",
+    ),
+    (
+        "script",
+        "ExecStart=/bin/sh /opt/none.sh\n",
+        "/opt/none.sh: no such script",
+    ),
 ];
 
 /// Services that look like these, and can.
@@ -74,6 +99,16 @@ const FINE: &[(&str, &str)] = &[
     ),
     ("maybe", "ExecStart=/bin/sh\nWorkingDirectory=-/srv/none\n"),
     ("made", "ExecStart=/bin/sh\nWorkingDirectory=/var/made\n"),
+    (
+        "paths-made",
+        "ExecStart=/bin/sh\nStateDirectory=own\nReadWritePaths=-/srv/none /var/lib/own\n",
+    ),
+    ("other", "ExecStart=/bin/sh\nReadWritePaths=/srv/other/x\n"),
+    (
+        "maker",
+        "Type=oneshot\nExecStart=/bin/sh -c 'mkdir -p /srv/other/x'\n",
+    ),
+    ("script-there", "ExecStart=/bin/sh /opt/there.sh\n"),
 ];
 
 /// Programs that no kernel runs, for a root whose systemd is for x86-64.
@@ -115,7 +150,13 @@ fn what_systemd_and_the_kernel_refuse() {
     on(&root, "never.timer", &timer("every day"));
     let made = root.join("usr/lib/tmpfiles.d/made.conf");
     write(made, "d /var/made 0755 - - -\n");
+    write(root.join("opt/there.sh"), "true\n");
     services(&root, FINE.iter().copied());
+    on(
+        &root,
+        "srv-a.mount",
+        &format!("[Mount]\nWhat=/dev/sdb\nWhere=/srv/b\n{INSTALL}"),
+    );
     let found = audit(&[text(&root)], 1);
     let check = |name: &str, why: &str| {
         let unit = unit(&found, name);
@@ -130,10 +171,27 @@ fn what_systemd_and_the_kernel_refuse() {
     check("lone.socket", lone);
     let never = "OnCalendar=every day: not a time of the calendar";
     check("never.timer", never);
+    check("srv-a.mount", "Where= does not fit its name");
     for (name, _) in FINE {
         let unit = unit(&found, &format!("{name}.service"));
         assert_ne!(unit["verdict"], "broken", "{unit}");
     }
+}
+
+/// A boot ends in the rescue shell.
+#[test]
+fn a_masked_start_is_no_boot() {
+    let (_place, root) = founding();
+    let wants = root.join("etc/systemd/system/multi-user.target.wants");
+    fs::remove_file(wants.join("ecs.service")).expect("removed");
+    audit(&[text(&root)], 0);
+    let target = root.join("etc/systemd/system/multi-user.target");
+    symlink("/dev/null", target).expect("linked");
+    let found = audit(&[text(&root)], 1);
+    let start = unit(&found, "multi-user.target");
+    assert_eq!(start["verdict"], "broken", "{start}");
+    let why = start["why"].as_str().expect("text");
+    assert!(why.contains("ends in rescue.target"), "{why}");
 }
 
 /// A file that is too large, and what is on another filesystem: unknown, and exit code 3.
