@@ -40,7 +40,7 @@ impl Place {
         place
     }
 
-    fn ring(&self) -> PathBuf {
+    pub(crate) fn ring(&self) -> PathBuf {
         self.tree.path().join("ring")
     }
 

@@ -1,6 +1,7 @@
 //! The real binary, as users run it.
 
 mod agent;
+mod agent_faults;
 mod agent_tls;
 mod bundle;
 mod captured;
