@@ -441,7 +441,9 @@ mod tests {
             end: 0x1040,
             name: b"bpf_x".to_vec(),
         };
-        check(KSYMBOL, 0, &body(0), false, What::Made(code));
+        let told = read(header(KSYMBOL, 0), &body(0), false);
+        let told = told.map(|told| told.map(|told| (told.at_ns, told.cpu, told.what)));
+        assert_eq!(told, Ok(Some((77, 3, What::Made(code)))));
         assert_eq!(read(header(KSYMBOL, 0), &body(1), false), Ok(None));
     }
 
