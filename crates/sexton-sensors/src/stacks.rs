@@ -180,6 +180,7 @@ fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
         Some(Ok(waits)) => (Some(waits), None),
         Some(Err(gap)) => (None, Some(gap)),
     };
+    let with_bpf = source.instead_of_bpf().is_none();
     let mut stacks = Stacks {
         source,
         period_ns: u64::try_from(options.period().as_nanos()).unwrap_or(u64::MAX),
@@ -187,7 +188,7 @@ fn open_with(host: &Host, settings: Settings) -> Result<Box<dyn Sensor>, Gap> {
         heard: Heard::new(options.period()),
         programs: programs.then(Programs::default),
         spaces: Spaces::default(),
-        made: Made::open(host),
+        made: with_bpf.then(|| Made::open(host)),
         homes: Homes::default(),
         busiest: Busiest::new(options.period()),
         event: EVENT.into(),
@@ -216,7 +217,8 @@ struct Stacks {
     programs: Option<Programs>,
     /// What processes have mapped that may be gone by now.
     spaces: Spaces,
-    made: Made,
+    /// Beside samples of BPF. Without it BPF programs that come have no names.
+    made: Option<Made>,
     homes: Homes,
     busiest: Busiest,
     event: Arc<str>,
@@ -238,7 +240,8 @@ impl Sensor for Stacks {
         let spaces = &mut self.spaces;
         let take = |sample| samples.push(sample);
         let malformed = self.source.drain(host, spaces, MAX_DRAINED, take);
-        self.names.kernel.note_made(self.made.take());
+        let made = self.made.as_mut().and_then(Made::take);
+        self.names.kernel.note_made(made);
         self.note_heard(&samples, out.now());
         // What is mapped is asked for before any name, which takes longer: some processes
         // are about to end.
@@ -452,7 +455,9 @@ impl Stacks {
         let Ok(online) = machine::online_cpus(host) else {
             return Vec::new();
         };
-        self.made.follow_cores(&online);
+        if let Some(made) = &mut self.made {
+            made.follow_cores(&online);
+        }
         let sampled = self.source.cores();
         for gone in sampled.iter().filter(|cpu| !online.contains(cpu)) {
             self.forget_core(*gone);

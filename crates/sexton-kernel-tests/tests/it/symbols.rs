@@ -398,6 +398,7 @@ fn code_that_node_makes_has_names_live_and_imported() {
     let child = Command::new("node")
         .arg("--perf-basic-prof")
         .arg(at("hot.js"))
+        .current_dir(folder.path())
         .spawn()
         .expect("node is there");
     let pid = child.id().to_string();
