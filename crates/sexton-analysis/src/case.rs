@@ -25,7 +25,7 @@ use crate::evidence::own_work::OwnWork;
 use crate::evidence::readers::{self, Sighting};
 use crate::evidence::requesters::{Requested, Requesters};
 use crate::policy::Policy;
-use crate::rule::Threshold;
+use crate::rule::{MOMENT, Threshold};
 use work::Work;
 
 /// The sensors of every sexton that did not say which it had.
@@ -228,6 +228,18 @@ impl<'a> Case<'a> {
     pub fn length(&self) -> Duration {
         let window = self.window.as_ref();
         window.map_or(Duration::ZERO, |window| window.end().since(*window.start()))
+    }
+
+    /// How long what a rule looks for must last. Of a watch that is hardly longer than that, the
+    /// first and the last look miss a moment.
+    pub fn lasting(&self, least: &'static Threshold) -> Duration {
+        let limit = Duration::from_secs_f64(self.limit(least));
+        let seen = self.length().saturating_sub(MOMENT);
+        match self.length() + MOMENT < limit {
+            // Too short to tell at all.
+            true => limit,
+            false => limit.min(seen),
+        }
     }
 
     /// For how long of the watch a sensor was at work.

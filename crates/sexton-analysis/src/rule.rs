@@ -102,10 +102,8 @@ impl Rule {
         };
         let watched = self.needs.iter().map(|sensor| case.watched(sensor)).min();
         let watched = watched.unwrap_or_else(|| case.length());
-        // What must last for ten seconds cannot show in ten, of which the first and the last look
-        // see a part.
-        let wanted = Duration::from_secs_f64(case.limit(least)) + MOMENT;
-        if watched < wanted {
+        let wanted = Duration::from_secs_f64(case.limit(least));
+        if watched + MOMENT < wanted {
             let text = format!(
                 "watched for {}, it takes {} to show",
                 time(watched),
@@ -163,7 +161,7 @@ pub struct Threshold {
 }
 
 /// The first look comes, and the last goes, within this time.
-const MOMENT: Duration = Duration::from_secs(1);
+pub(crate) const MOMENT: Duration = Duration::from_secs(1);
 
 /// What rules say.
 #[derive(Debug, Default)]

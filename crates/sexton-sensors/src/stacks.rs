@@ -473,9 +473,7 @@ impl Stacks {
     }
 
     fn note_heard(&mut self, samples: &[Sample], now: Moment) {
-        for sample in samples {
-            self.heard.note(sample.cpu, Moment::from_ns(sample.at_ns));
-        }
+        self.heard.note_all(samples);
         // What is still in the ring may be newer, and of any core.
         if samples.len() >= MAX_DRAINED {
             let sampled = self.source.cores();
@@ -483,7 +481,7 @@ impl Stacks {
         }
     }
 
-    /// Lets go of cores that are not sampled any more, so that they get a new timer.
+    /// Forgets cores that are not sampled any more, so that they get a new timer.
     fn renew_quiet(&mut self, out: &mut Sink) {
         for (cpu, time) in self.heard.quiet(out.now()) {
             self.forget_core(cpu);

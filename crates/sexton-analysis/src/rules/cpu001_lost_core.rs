@@ -140,7 +140,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     if cores.is_empty() {
         return out.not_judged(CODE, "no core was sampled twice");
     }
-    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let least = case.lasting(&STRETCH);
     for (core, shares) in &cores {
         let stretches = stretches(shares, case.limit(&PART));
         if stretches.iter().any(|stretch| stretch.length() >= least) {
@@ -226,7 +226,7 @@ fn finding(
     cores: &BTreeMap<&Subject, Vec<Share>>,
     stretches: &[Stretch],
 ) -> Finding {
-    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let least = case.lasting(&STRETCH);
     let long: Vec<&Stretch> = stretches
         .iter()
         .filter(|stretch| stretch.length() >= least)

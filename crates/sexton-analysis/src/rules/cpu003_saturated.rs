@@ -198,7 +198,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 
 /// When these cores together were full for long.
 fn long_stretches(case: &Case<'_>, used: &Use) -> Vec<(Moment, Moment)> {
-    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let least = case.lasting(&STRETCH);
     let mut full = used.stretches(case.limit(&PART));
     full.retain(|(from, to)| to.since(*from) >= least);
     full

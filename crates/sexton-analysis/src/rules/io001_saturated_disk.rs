@@ -142,7 +142,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
 /// A time in which a disk was saturated.
 fn saturated<'a>(case: &Case<'a>, disk: &'a Subject) -> Option<Load<'a>> {
     let load = disk_load::longest(case, disk, case.limit(&BUSY))?;
-    let is_long = load.length().as_secs_f64() >= case.limit(&LEAST);
+    let is_long = load.length() >= case.lasting(&LEAST);
     let is_slow = load.latency_ns / 1e6 >= case.limit(&LATENCY);
     let waits = pressure(case, &PRESSURE_IO_SOME_RATIO, &load);
     let some_wait = waits.is_none_or(|some| some >= case.limit(&SOME));

@@ -163,7 +163,7 @@ fn by_reads(case: &Case<'_>, strain: Option<Strain>) -> Option<Strain> {
 }
 
 fn is_long(case: &Case<'_>, strain: &Strain) -> bool {
-    strain.length().as_secs_f64() >= case.limit(&LEAST)
+    strain.length() >= case.lasting(&LEAST)
 }
 
 fn finding(case: &Case<'_>, strain: &Strain) -> Finding {

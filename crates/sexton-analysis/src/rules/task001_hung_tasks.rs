@@ -83,7 +83,7 @@ static MANY: Threshold = Threshold {
 fn judge(case: &Case<'_>, out: &mut Findings) {
     let sightings = case.events_by_subject(&TASKS_BLOCKED).into_iter();
     for (_, told) in sightings {
-        let least = Duration::from_secs_f64(case.limit(&LEAST));
+        let least = case.lasting(&LEAST);
         let long = sleeps(case, &told).into_iter();
         let long = long.filter(|sleep| sleep.length() >= least);
         // Of two, what still lasts is what has to be mended.

@@ -135,7 +135,7 @@ fn judge(case: &Case<'_>, out: &mut Findings) {
     for (owner, mut maker) in by_owner {
         let fast = case.limit(&RATE) * n_cores;
         maker.keep_fast(fast);
-        let least = Duration::from_secs_f64(case.limit(&LEAST_SECONDS));
+        let least = case.lasting(&LEAST_SECONDS);
         maker.part = maker.part_of_all(&orphans);
         // Two of them at once are two storms, though neither has most of all exits.
         let is_high = maker.rate() >= case.limit(&HIGH_RATE) * n_cores;

@@ -281,7 +281,7 @@ fn by_path(origin: &Origin<'_>) -> Option<(Subject, Vec<crate::evidence::request
 
 /// The time that births must be spread over.
 fn least_span(case: &Case<'_>) -> Duration {
-    Duration::from_secs_f64(case.limit(&LEAST_SECONDS))
+    case.lasting(&LEAST_SECONDS)
 }
 
 #[cfg(test)]

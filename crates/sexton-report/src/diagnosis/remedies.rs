@@ -35,7 +35,7 @@ pub(super) fn of_kind(diagnosis: &Diagnosis, kind: RemedyKind) -> Vec<&Remedy> {
 const MOST_NOW: usize = 3;
 
 /// What to type now: what stops each chain, the gravest first; then, of the gravest alone, what
-/// cleans up, prevents and investigates.
+/// cleans up or prevents, and always what investigates.
 pub(super) fn now(diagnosis: &Diagnosis) -> Vec<(RemedyKind, &str)> {
     let of_chain = |chain: &[FindingId], kind: RemedyKind| {
         let findings = chain.iter().filter_map(|id| diagnosis.finding(id));
@@ -61,7 +61,12 @@ pub(super) fn now(diagnosis: &Diagnosis) -> Vec<(RemedyKind, &str)> {
             commands.push((kind, command));
         }
     }
-    commands.truncate(MOST_NOW);
+    let left_out = commands.split_off(commands.len().min(MOST_NOW));
+    // Who stops a thing has to know why it is as it is, more than how to keep it from coming back.
+    let mut left_out = left_out.into_iter();
+    if let Some(look) = left_out.find(|(kind, _)| *kind == RemedyKind::Look) {
+        commands[MOST_NOW - 1] = look;
+    }
     commands
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sexton_bpf::prog::stacks::Sample;
 use sexton_model::moment::Moment;
 
 /// A core is quiet for this long, and for this number of samples, before it gets a new timer.
@@ -31,6 +32,12 @@ impl Heard {
     pub(super) fn note(&mut self, cpu: u32, at: Moment) {
         let last = self.last.entry(cpu).or_insert(at);
         *last = at.max(*last);
+    }
+
+    pub(super) fn note_all(&mut self, samples: &[Sample]) {
+        for sample in samples {
+            self.note(sample.cpu, Moment::from_ns(sample.at_ns));
+        }
     }
 
     pub(super) fn forget(&mut self, cpu: u32) {

@@ -42,7 +42,7 @@ const BLIND: i32 = 3;
 const COMMANDS: [(&str, Ends); 15] = [
     ("sudo sexton zombies --top 1", Ends::By(census)),
     (
-        "sudo sexton diagnose --for 12s -o node.bundle",
+        "sudo sexton diagnose --for 10s -o node.bundle",
         Ends::By(verdict),
     ),
     (

@@ -1,7 +1,6 @@
 //! Some cores that are full while the others have room: what waits may not run on those.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use sexton_model::fact::Fact;
 use sexton_model::fact::core::{CORE_IRQ_RATIO, CORE_SOFTIRQ_RATIO, CORE_SYSTEM_RATIO};
@@ -66,7 +65,7 @@ pub(super) fn judge(case: &Case<'_>, cores: &Cores<'_>, out: &mut Findings) {
 
 /// The cores that are full for long and that tasks share; none if these are all.
 fn full<'a>(case: &Case<'_>, cores: &Cores<'a>) -> BTreeSet<&'a Subject> {
-    let least = Duration::from_secs_f64(case.limit(&STRETCH));
+    let least = case.lasting(&STRETCH);
     let stretches = |core: &Subject| {
         let mut full = cores
             .together(|one| one == core)
