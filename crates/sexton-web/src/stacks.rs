@@ -25,12 +25,31 @@ const MAX_UNREAD: usize = 100;
 impl Samples {
     /// Hands the samples of a window, whose end is not in it, to a question.
     pub(crate) fn read(&mut self, bundle: &Arc<Bundle>, window: (u64, u64), sink: &mut dyn Sink) {
-        let (from_ns, to_ns) = window;
+        self.feed(bundle, window, |chunk| chunk, sink);
+    }
+
+    /// The same, without samples of events that the heat map leaves out.
+    pub(crate) fn read_shown(
+        &mut self,
+        bundle: &Arc<Bundle>,
+        window: (u64, u64),
+        sink: &mut dyn Sink,
+    ) {
+        self.feed(bundle, window, |chunk| of_shown_event(bundle, chunk), sink);
+    }
+
+    fn feed(
+        &mut self,
+        bundle: &Arc<Bundle>,
+        (from_ns, to_ns): (u64, u64),
+        shown: impl Fn(StackChunk) -> StackChunk,
+        sink: &mut dyn Sink,
+    ) {
         let window = Moment::from_ns(from_ns)..=Moment::from_ns(to_ns.saturating_sub(1));
         for piece in bundle.stacks(Some(window)) {
             match piece {
                 StackPiece::Chunk(chunk) => {
-                    let chunk = of_shown_event(bundle, chunk);
+                    let chunk = shown(chunk);
                     self.merger
                         .feed(chunk.segment, &chunk.samples, &chunk.tables, sink);
                 }

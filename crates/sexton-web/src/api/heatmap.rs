@@ -190,7 +190,7 @@ impl Lasting for Asked {
         let mut counted = Counted::new(self);
         let mut samples = Samples::default();
         let window = (self.window.from_ns, self.window.to_ns);
-        samples.read(&bundle, window, &mut counted);
+        samples.read_shown(&bundle, window, &mut counted);
         let (parts, parts_left_out) = counted.parts(self.by, samples.tables());
         let grids = counted.grids.grids().unwrap_or_default();
         let plan = self.plan();
