@@ -45,9 +45,10 @@ pub(crate) fn tested_fleet() -> PathBuf {
     target_dir().join("debug/sexton-fleet")
 }
 
-/// The command that makes [`tested_fleet`].
+/// The command that makes [`tested_fleet`]. Of the whole workspace: the package alone would be other
+/// features, and with them another build of that engine.
 pub(crate) fn build_tested_fleet() -> Command {
-    cargo(&["build", "--package", "sexton-fleet"])
+    cargo(&["test", "--workspace", "--test", "it", "--no-run"])
 }
 
 /// What tests run: one static binary, here and in every guest.

@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use sexton_store::StoreError;
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -20,6 +22,15 @@ impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
     }
+}
+
+/// What to do about an error, where its text cannot know.
+pub fn advice(error: &anyhow::Error) -> Option<&'static str> {
+    let mut causes = error.chain();
+    let of_store = causes.find_map(|cause| cause.downcast_ref::<StoreError>());
+    matches!(of_store, Some(StoreError::NotABundle { .. })).then_some(
+        "give what `sexton record` wrote, a folder or a .tar.zst; `sexton profile` opens files of perf",
+    )
 }
 
 /// The reader closed the pipe: that is not an error.

@@ -53,7 +53,8 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if exit::is_closed_pipe(&error) => Exit::NothingFound.into(),
         Err(error) => {
-            eprintln!("sexton: {error:#}");
+            let advice = exit::advice(&error).map_or(String::new(), |advice| format!("; {advice}"));
+            eprintln!("sexton: {error:#}{advice}");
             Exit::Failed.into()
         }
     }

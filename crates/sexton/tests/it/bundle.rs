@@ -75,11 +75,9 @@ fn what_is_no_packed_recording_is_refused() {
         error.contains("does not begin like a packed bundle"),
         "{error}"
     );
-    run(
-        &["bundle", "pack", text(folder.path())],
-        2,
-        "is not a bundle",
-    );
+    let no_bundle = "it has no bundle.json; give what `sexton record` wrote";
+    run(&["bundle", "pack", text(folder.path())], 2, no_bundle);
+    run(&["diagnose", text(folder.path())], 2, no_bundle);
 }
 
 /// All that a record says, without the definition of its fact.
