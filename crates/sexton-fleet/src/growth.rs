@@ -8,7 +8,7 @@ use crate::parallel;
 use crate::stats::adjust::q_values;
 use crate::stats::trend::{MIN_NUMBERS, slope, trend};
 
-/// A longer time is looked at in so many parts.
+/// A longer time is split into this number of parts.
 const MAX_PARTS: usize = 24;
 
 /// How many of the facts and nodes that are named may grow by chance alone.

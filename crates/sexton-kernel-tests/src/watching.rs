@@ -49,7 +49,7 @@ impl Watching {
         }
     }
 
-    /// Samples stacks so many times a second.
+    /// Samples stacks this number of times a second.
     pub fn stacks_at(hz: u32) -> Self {
         Self::stacks_as(stacks::Settings {
             hz,

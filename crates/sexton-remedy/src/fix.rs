@@ -250,7 +250,7 @@ impl Fix<'_> {
             .map(Some)
     }
 
-    /// What a climb came to, once the kernel has let go of what it will.
+    /// What a climb came to, once the kernel frees no more.
     fn climbed(
         &mut self,
         planned: PlannedStep,
@@ -274,7 +274,7 @@ impl Fix<'_> {
         })
     }
 
-    /// Waits until the kernel has let go of what it will.
+    /// Waits until the kernel frees no more.
     fn settle(&mut self, before: u64, stop: &AtomicBool) -> Result<u64, Gap> {
         let until = Instant::now() + LONGEST_WAIT;
         let (mut last, mut n_alike) = (before, 0);

@@ -144,7 +144,7 @@ fn end_of_look(record: &Record) -> Moment {
     record.at.after(took)
 }
 
-/// Who speaks: of a poll that ended the sensor that was polled, whoever noted it.
+/// Which sensor a record is about: a poll is of the sensor that was polled, even where another noted it.
 fn speaker(record: &Record) -> &str {
     match record.subject.kind {
         SubjectKind::Sensor => &record.subject.name,

@@ -56,7 +56,7 @@ fn of_group(view: &View, group: &Group, first: usize) -> Value {
     json!({ "value": group.value, "first": first, "nodes": group.nodes.len(), "bad": bad.count() })
 }
 
-/// At most so many parts of nodes, of nearly the same size, and where each begins.
+/// Parts of nodes, at most this number and of nearly the same size, and where each begins.
 fn parts(nodes: &[u32], n_parts: usize) -> impl Iterator<Item = (usize, &[u32])> {
     let n_parts = n_parts.clamp(1, nodes.len().max(1));
     let cut = move |part: usize| part * nodes.len() / n_parts;
